@@ -12,8 +12,7 @@ from importlib.util import find_spec
 # Optional libraries.
 OPTIONAL = (
     *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
-    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "pyspark", "ray"),
-    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "faiss", "anndata"),
+    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "pyspark", "ray", "faiss", "anndata"),
 )
 
 

@@ -497,8 +497,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         """The way back to rows, made once for an expansion."""
         if self._encoding is not None:
             raise ValueError(
-                "The model was fitted to objects or to a data frame of more than numbers, and "
-                "these have no pre-images. Fit to columns of numbers, with no entry missing, for that."
+                "The model was fitted to objects or to a data frame of more than numbers, which "
+                "have no pre-images. Fit to columns of numbers, with no entry missing, for that."
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
