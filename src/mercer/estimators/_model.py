@@ -485,7 +485,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         if self._encoding is not None:
             raise ValueError(
                 "The model was fitted to objects or to a data frame of more than numbers, and "
-                "these have no pre-images. Fit to columns of numbers, with no entry missing, for that."
+                "these have no pre-images. Fit to columns of numbers, with no entry missing."
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
