@@ -553,6 +553,8 @@ def refused(problem, message, overflow):
         "fewer than n_samples": True,
         "at least as many rows": True,
         "Fourier grid": isinstance(problem.options.get("basis"), FourierGrid),
+        # Of few rows the drawn ones may all have one.
+        "same target": problem.target is not None and len(np.unique(problem.target, axis=0)) == 1,
     }
     if any(text in message and excuse for text, excuse in excuses.items()):
         return []
@@ -614,10 +616,8 @@ def missed(problem, model, exact):
     certificate = model.certificate_
     if not certificate.converged or problem.estimator not in ("exact", "columns", "hebbian"):
         return []
-    # A block of two or three vectors, which is asked for to see many passes, meets no more copies
-    # than it has vectors; the rule of Hebb ends in the eigenvalues that are largest in size.
-    narrow = isinstance(problem.options.get("eigen_solver"), BlockKrylov)
-    if narrow or (problem.estimator == "hebbian" and certificate.indefinite):
+    # The rule of Hebb ends in the eigenvalues that are largest in size.
+    if problem.estimator == "hebbian" and certificate.indefinite:
         return []
     values = np.asarray(model.eigenvalues_, dtype=float)
     size = float(np.abs(exact.values).max())

@@ -68,6 +68,11 @@ def gower(X, Y, ranges):
     return np.maximum(0, 1 - shares).mean(axis=2)
 
 
+def tanimoto(X, Y, packed=False):
+    least, most = (f(X[:, None], Y[None]).sum(axis=2) for f in (np.minimum, np.maximum))
+    return np.where(most > 0, least, 1) / np.where(most > 0, most, 1)
+
+
 KERNELS = {
     "rbf": rbf,
     "laplacian": laplacian,
@@ -80,6 +85,7 @@ KERNELS = {
     "chi2": chi2,
     "additive_chi2": additive_chi2,
     "gower": gower,
+    "tanimoto": tanimoto,
 }
 
 

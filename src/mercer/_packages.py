@@ -12,7 +12,7 @@ from importlib.util import find_spec
 # Optional libraries.
 OPTIONAL = (
     *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
-    *("pyarrow", "duckdb", "zarr", "h5py", "onnx"),
+    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "pyspark", "ray", "faiss", "anndata"),
 )
 
 
@@ -71,8 +71,7 @@ def facts() -> Iterator[tuple[str, str]]:
     from threadpoolctl import threadpool_info
 
     from .compute import format_bytes
-    from .compute.engine import usable_cores
-    from .compute.memory import available_memory
+    from .compute.engine import available_memory, usable_cores
 
     yield "mercer", version("mercer")
     yield "python", f"{platform.python_version()} ({sys.executable})"

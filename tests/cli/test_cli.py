@@ -20,11 +20,12 @@ import pytest
 from contracts import generator
 
 import mercer
-from mercer import bases, kernels, solvers
+from mercer import bases, demo, kernels, solvers
 from mercer.cli import main
-from mercer.cli.failures import JobError, one_line
+from mercer.cli.failures import JobError
+from mercer.cli.frame import one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
-from mercer.cli.parser import BASES, COMMANDS, KERNELS, SOLVERS, Command, make_parser
+from mercer.cli.parser import COMMANDS, TABLE, make_parser
 from mercer.demo import FILES
 
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}
@@ -47,8 +48,9 @@ def command(monkeypatch):
     """Put a command called `try` into the frame, which does what a test wants."""
 
     def install(run):
-        declared = Command("Try.", lambda options: None, run, ("mercer try",))
-        monkeypatch.setitem(COMMANDS, "try", declared)
+        declared = {"summary": "Try.", "examples": ["mercer try"], "run": "demo", "groups": []}
+        monkeypatch.setitem(COMMANDS, "try", declared | {"options": {}})
+        monkeypatch.setattr(demo, "try", run, raising=False)
 
     return install
 
@@ -56,7 +58,7 @@ def command(monkeypatch):
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory):
     """The folder that the example of `mercer demo` made, once for all tests."""
-    (line,) = COMMANDS["demo"].examples
+    (line,) = COMMANDS["demo"]["examples"]
     folder = tmp_path_factory.mktemp("demonstration")
     with contextlib.chdir(folder):
         assert main(shlex.split(line)[1:]) == 0
@@ -67,7 +69,7 @@ def examples():
     return [
         pytest.param(line.strip(), id=line.strip()[:70])
         for name, declared in COMMANDS.items()
-        for line in declared.examples
+        for line in declared["examples"]
         if name != "demo"  # which the fixture runs
     ]
 
@@ -101,7 +103,7 @@ def test_demonstration_leaves_what_it_names(demonstration, tmp_path, capsys):
 def test_help_has_summary_options_and_example(name, capsys):
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
-    assert COMMANDS[name].summary.split(":")[0] in " ".join(out.split())
+    assert COMMANDS[name]["summary"].split(":")[0] in " ".join(out.split())
     assert f"example:\n  mercer {name}" in out and "--json" in out and "--debug" in out
 
 
@@ -121,9 +123,9 @@ def test_version_and_entry_point(capsys):
 @pytest.mark.parametrize(
     ("names", "registry", "hidden"),
     [
-        (KERNELS, kernels.KERNELS, ["polynomial"]),
-        (SOLVERS, solvers.SOLVERS, []),
-        (BASES, bases.BASES, ["points"]),
+        (TABLE["registries"]["kernels"], kernels.KERNELS, ["polynomial"]),
+        (TABLE["registries"]["solvers"], solvers.SOLVERS, []),
+        (TABLE["registries"]["bases"], bases.BASES, ["points"]),
     ],
     ids=["kernels", "solvers", "bases"],
 )
@@ -478,7 +480,7 @@ def test_lines_of_the_documentation_are_right_usage(page):
 
 def test_outputs_of_pages_and_help_do_not_collide():
     """Who follows them one after the other never meets a file that exists already."""
-    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.examples]
+    lines = [shlex.split(line) for m in COMMANDS.values() for line in m["examples"]]
     for page in PAGES:
         found = commands_of(page)
         lines += [words for words, after in found if not after.startswith("mercer: error")]

@@ -16,6 +16,7 @@ from contracts import generator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from scipy import sparse
 
 from mercer.cli import main
 from mercer.files import read_table
@@ -361,3 +362,18 @@ def test_a_table_for_embedding_atlas(rank, frame, run, capsys):
     run("transform", "m.mercer", "t.csv", "--atlas", "a.parquet", code=1)
     run("transform", "m.mercer", "t.csv", "--atlas", "b.parquet", "-o", "s2.csv", code=2)
     assert not Path("b.parquet").exists()
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_matrix"])
+@pytest.mark.parametrize("options", [[], ["--memory", "20MB", "--method", "landmarks"]])
+def test_sparse_archives(kind, options, run, tmp_path):
+    A = sparse.random(N, 6, 0.5, rng=generator(52))
+    sparse.save_npz(tmp_path / "a.npz", getattr(sparse, kind)(A))
+    np.save(tmp_path / "a.npy", A.toarray())
+    found = []
+    for name in ("a.npz", "a.npy"):
+        model, scores = tmp_path / f"{name}.mercer", tmp_path / f"{name}.scores.npy"
+        run("fit", tmp_path / name, "-o", model, *options)
+        run("transform", model, tmp_path / name, "-o", scores)
+        found.append(np.load(scores))
+    np.testing.assert_allclose(np.abs(found[0]), np.abs(found[1]), atol=1e-8)

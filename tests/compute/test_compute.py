@@ -27,7 +27,7 @@ from mercer.compute import (
     row_blocks,
     to_numpy,
 )
-from mercer.compute import memory as memory_module
+from mercer.compute import engine as engine_module
 from mercer.compute._numba import compiled
 from mercer.compute.arrays import is_foreign
 from mercer.compute.engine import usable_cores
@@ -86,11 +86,11 @@ def test_free_memory_where_there_is_no_meminfo(monkeypatch):
             assert status.length == 64  # the size that Windows checks
             status.total, status.free = 8 * 10**9, 3 * 10**9
 
-    monkeypatch.setattr(memory_module, "_read", lambda path, after=b"": None)
+    monkeypatch.setattr(engine_module, "_read", lambda path, after=b"": None)
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     assert available_memory() == half
-    monkeypatch.setattr(memory_module, "os", mock.Mock(wraps=os))
-    memory_module.os.name = "nt"
+    monkeypatch.setattr(engine_module, "os", mock.Mock(wraps=os))
+    engine_module.os.name = "nt"
     monkeypatch.setattr(ctypes, "windll", mock.Mock(kernel32=Kernel32), raising=False)
     # c_ulong has four bytes there, and eight on other systems.
     monkeypatch.setattr(ctypes, "c_ulong", ctypes.c_uint32)
@@ -106,9 +106,9 @@ def test_default_is_a_share_of_what_is_free():
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 12_345_678_901])
 def test_budgets_have_few_digits(count):
     """Rounded down by less than 3.2 %, so that a moment later the budget is the same."""
-    found = memory_module.rounded_down(count)
+    found = engine_module.rounded_down(count)
     assert 0.968 * count < found <= count or found == count
-    assert memory_module.rounded_down(found) == found
+    assert engine_module.rounded_down(found) == found
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ WAYS = {
     "SpectralEmbedding": [{"n_neighbors": 20}, {"affinity": "rbf", "basis": "landmarks"}],
     "DiffusionMap": [{}, {"basis": "landmarks"}],
     "ClassicalMDS": [{}, {"landmarks": 20}, {"metric": "cityblock"}],
+    "Isomap": [{}, {"landmarks": 20}],
     "NoveltyDetector": [{}],
     "Nystroem": [{"n_components": 10}],
     "KernelPCASearch": [{"noise": 1.0, "n_components": 3}],

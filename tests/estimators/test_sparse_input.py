@@ -2,15 +2,19 @@
 
 import numpy as np
 import pytest
-from contracts import generator
+from contracts import SEED, generator
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
 from mercer import (
+    ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
     KernelCCA,
     KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
     Nystroem,
     SpectralClustering,
     SpectralEmbedding,
@@ -136,3 +140,78 @@ def test_entries_of_one_cell_add_up_in_files(tmp_path):
         assert_allclose(rows.toarray(), A.toarray())
     model = SpectralEmbedding(2, n_neighbors=9, random_state=0)
     assert_allclose(model.fit_transform(path), model.fit_transform(A), atol=1e-9)
+
+
+FORMS = ["csr_matrix", "csr_array", "csc_matrix", "csc_array", "coo_matrix", "coo_array", "npz"]
+TABLE = MODELS | {
+    "linear": KernelPCA(2),
+    "columns": KernelPCA(2, basis="columns"),
+    "cosine": KernelPCA(2, kernel="cosine"),
+    "polynomial": KernelPCA(2, kernel="poly", gamma=0.5),
+    "features": KernelPCA(2, kernel="rbf", basis="features", random_state=0),
+    "novelty": NoveltyDetector(3, random_state=0),
+    "search": KernelPCASearch(random_state=0, n_components=[2, 4], widths=[1.0]),
+    "scaling": ClassicalMDS(2),
+    "scaling by landmarks": ClassicalMDS(2, landmarks=20, random_state=0),
+    "scaling of cosines": ClassicalMDS(2, dissimilarity="cosine"),
+    "stream of features": StreamingKernelPCA(2, basis="features", kernel="rbf", random_state=0),
+}
+METHODS = ["transform", "fit_transform", "score_samples", "predict", "decision_function"]
+METHODS += ["reconstruction_error", "score", "denoise", "inverse_transform", "fit_predict"]
+
+
+def answers(model, A, folder):
+    """What the model gives by each of its methods, fitted to rows of one form."""
+    model, found = clone(model), {}
+    model.fit(A, *others(model))
+    for name in METHODS:
+        if not hasattr(model, name) or (name == "score" and isinstance(model, KernelCCA)):
+            continue
+        given = model.transform(A) if name == "inverse_transform" else A
+        found[name] = getattr(model, name)(given, *others(model) * name.startswith("fit_"))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+@pytest.mark.parametrize("name", TABLE)
+def test_every_form_gives_what_dense_rows_give(name, tmp_path):
+    dense = matrix(key=SEED + 2).toarray()
+    wanted = answers(TABLE[name], dense, tmp_path)
+    assert wanted
+    for form in FORMS:
+        A = getattr(sparse, form)(dense) if form != "npz" else tmp_path / "rows.npz"
+        if form == "npz":
+            if name == "nystroem":
+                continue
+            sparse.save_npz(A, sparse.csc_matrix(dense))
+        found = answers(TABLE[name], A, tmp_path)
+        assert found.keys() == wanted.keys()
+        for method, values in found.items():
+            assert_allclose(values, wanted[method], atol=1e-8, err_msg=f"{form}: {method}")
+
+
+WIDE = sparse.random(150, 40_000, 2e-4, "csr", rng=generator(4))
+
+
+def test_dense_results_stay_within_the_budget():
+    linear = KernelPCA(2, memory="10MB").fit(WIDE)
+    S = linear.transform(WIDE)
+    Z = linear.inverse_transform(S[:5])
+    mean, centered = WIDE.mean(axis=0), WIDE.toarray() - WIDE.mean(axis=0)
+    Q = np.linalg.svd(centered, full_matrices=False)[2][:2]
+    assert_allclose(Z, centered[:5] @ Q.T @ Q + mean, atol=1e-8)
+    gaussian = KernelPCA(2, kernel="rbf", memory="10MB").fit(WIDE)
+    small = {"memory": "10MB"}
+    for refused in (
+        lambda: linear.inverse_transform(S),
+        lambda: linear.denoise(WIDE),
+        lambda: gaussian.inverse_transform(gaussian.transform(WIDE)),
+        lambda: KernelPCASearch(model=KernelPCA(memory="10MB")).fit(WIDE),
+        lambda: ClassicalMDS(2, **small).fit(WIDE),
+    ):
+        with pytest.raises(ValueError, match=r"dense rows.* memory leaves .*(fewer|raise|Raise)"):
+            refused()
+    novelty = NoveltyDetector(3, memory="100MB", random_state=0).fit(WIDE)
+    assert novelty.predict(WIDE).shape == (150,)
+    with pytest.raises(ValueError, match="sparse matrix of distances does not say"):
+        ClassicalMDS(2, dissimilarity="precomputed").fit(sparse.csr_matrix(np.eye(4)))

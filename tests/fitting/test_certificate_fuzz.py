@@ -65,6 +65,10 @@ def test_problems_of_which_something_was_false(seed):
     assert not false_statements([seed])
 
 
+def test_a_draft_of_large_counts_is_not_called_indefinite():
+    assert not false_statements([100001262], drawn=draw_hard)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_scores_of_rows_in_single_precision_by_landmarks_that_nearly_depend(seed):
     """Terms of a score are far larger than their sum, and rounded by a share of their own size."""

@@ -311,3 +311,16 @@ def test_few_passes_over_few_distinct_rows(max_iter):
         )
         problem.options |= {"max_iter": max_iter, "remove_zero_eig": False, "basis": "points"}
         assert not violations(problem), str(problem)
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", "linear", "poly"])
+@pytest.mark.parametrize("seed", range(3))
+def test_block_krylov_starts_where_a_sample_is_next_to_nothing(kernel, seed):
+    """Single precision does not hold the inverse of kernel values of any row but one."""
+    rng = generator(359, seed)
+    X = 10 ** rng.uniform(-23, -20) * rng.standard_normal((60, 3)).astype(np.float32)
+    X[rng.integers(60)] *= np.float32(10 ** rng.uniform(6, 9))
+    options = {"coef0": 0.0, "degree": 1, "gamma": 0.2, "center": False, "random_state": seed}
+    model = KernelPCA(2, kernel=kernel, eigen_solver=BlockKrylov(2, oversampling=1), **options)
+    top = np.linalg.norm(X.astype(float), 2) ** 2 * (1.0 if kernel == "linear" else 0.2)
+    assert model.fit(X).eigenvalues_[0] == pytest.approx(top, rel=1e-6)

@@ -188,8 +188,37 @@ def test_precomputed_takes_affinities_of_new_rows():
 @pytest.mark.parametrize("model", [SpectralEmbedding(n_neighbors=8), DiffusionMap(gamma=1.0)])
 def test_pieces_are_told(model):
     X, _ = datasets.make_blobs(90, centers=[[0, 0], [90, 0], [0, 90]], random_state=0)
-    with pytest.warns(UserWarning, match="fall into at least 3 pieces"):
+    with pytest.warns(UserWarning, match=r"(fall into at least|falls into) 3 pieces"):
         clone(model).fit(X)
+
+
+@pytest.mark.parametrize("kind", [SpectralEmbedding, DiffusionMap])
+@pytest.mark.parametrize("ties", ["uniform", "local"])
+@pytest.mark.parametrize("trial", range(3))
+def test_no_coordinate_is_spent_on_telling_pieces_apart(kind, ties, trial):
+    """Coordinates are those of the pieces alone, the slowest first, and zero on the others."""
+    rng = generator(40 + trial)
+    sizes = rng.integers(30, 200, rng.integers(2, 6))
+    X = np.vstack([rng.standard_normal((n, 4)) + 100 * i for i, n in enumerate(sizes)])
+    truth, order = np.repeat(np.arange(sizes.size), sizes), rng.permutation(sizes.sum())
+    X, truth = X[order], truth[order]
+    options = {"affinity": "nearest_neighbors", "neighbor_weights": ties, "n_neighbors": 12}
+    model = kind(6, random_state=0, **options)
+    with pytest.warns(UserWarning, match="falls into"):
+        model.fit(X)
+    # Pieces of a graph of neighbors may be more than the groups, never fewer.
+    assert all(np.unique(truth[model.pieces_ == p]).size == 1 for p in np.unique(model.pieces_))
+    assert model.eigenvalues_.max() < 1 - 1e-6
+    slowest = []
+    for p in np.unique(model.pieces_):
+        alone = kind(6, random_state=0, **options).fit(X[model.pieces_ == p])
+        slowest.extend(alone.eigenvalues_)
+    np.testing.assert_allclose(model.eigenvalues_, np.sort(slowest)[::-1][:6], atol=1e-7)
+    where = [
+        np.unique(model.pieces_[np.abs(y) > 1e-5 * np.abs(y).max()]) for y in model.embedding_.T
+    ]
+    assert all(len(w) == 1 for w in where)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
 
 
 def test_memory_is_bounded():

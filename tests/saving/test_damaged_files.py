@@ -1,5 +1,6 @@
 """Damaged, foreign and hostile model files are refused, and nothing in them is executed."""
 
+import json
 import pickle
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 from damage import VALUES, header_of, places, replaced, tensors_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
-from mercer import KernelPCA
+from mercer import KernelPCA, PatchDenoiser
 from mercer.bases import Landmarks
 from mercer.saving import ModelFileError, load, read_header
 from mercer.saving.archive import write_archive
@@ -278,3 +279,16 @@ def test_any_other_value_in_the_header(intact, model, data):
     assert loaded.transform(NEW).shape == (15, 3)
     assert loaded.inverse_transform(loaded.transform(NEW)).shape == NEW.shape
     repr(loaded), repr(loaded.certificate_), repr(loaded.plan_)
+
+
+@pytest.mark.parametrize("stride", [8, 2**31, 2**60])
+def test_parameters_that_a_fit_refuses_together(stride, tmp_path):
+    path = tmp_path / "a.mercer"
+    model = PatchDenoiser(patch_size=7, stride=3).fit(np.random.default_rng(0).random((20, 20)))
+    model.save(path)
+    header = json.dumps(header_of(path.read_bytes()))
+    forged = json.loads(header.replace('"stride": 3', f'"stride": {stride}'))
+    assert forged != json.loads(header)
+    write_archive(tmp_path / "b.mercer", forged, load_file(path))
+    with pytest.raises(ModelFileError, match="would leave pixels between patches"):
+        load(tmp_path / "b.mercer")

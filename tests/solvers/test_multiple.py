@@ -4,12 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
+from contracts import generator
 from sklearn.cluster import SpectralClustering as Peer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from mercer import DiffusionMap, KernelPCA, SpectralClustering, SpectralEmbedding
 from mercer.operators import DenseOperator
-from mercer.solvers import Arpack, BlockKrylov, Dense
+from mercer.solvers import Arpack, BlockKrylov, Dense, GramPower, Randomized
+from mercer.solvers.base import NoConvergence
 
 
 def factorial_design(rng):
@@ -38,7 +41,13 @@ def lattice(rng):
     return np.array(list(itertools.product(side, side)))
 
 
-DATA = (factorial_design, equal_rows, far_blobs, circle, lattice)
+def torus(rng):
+    angles = 2 * np.pi * np.arange(m := int(rng.integers(10, 20))) / m
+    ring = np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.hstack([np.repeat(ring, m, axis=0), np.tile(ring, (m, 1))])
+
+
+DATA = (factorial_design, equal_rows, far_blobs, circle, lattice, torus)
 
 
 def centered_kernel(X, gamma):
@@ -78,17 +87,70 @@ def test_arpack_tells_apart_what_is_near_each_other():
         assert not (pairs.converged and np.max(true - pairs.values) > 1e-8), seed
 
 
-@pytest.mark.parametrize("solver", [Dense(), Arpack(), Arpack(form=True), BlockKrylov()])
+def narrow_krylov(rng):
+    return BlockKrylov(int(rng.integers(2, 24)), oversampling=int(rng.integers(1, 16)))
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("data", DATA)
+def test_narrow_blocks_find_every_copy_or_say_that_they_have_not_converged(data):
+    """Components end beside the last copy of an eigenvalue, where one that is missed shows."""
+    called, fits = 0, 16
+    for seed in range(fits):
+        rng = generator(356, seed)
+        X, gamma, tol = data(rng), float(10 ** rng.uniform(-2, 0)), float(rng.choice([0.0, 1e-5]))
+        X = X.astype(np.float32) if rng.random() < 0.3 else X
+        true = np.linalg.eigvalsh(centered_kernel(X.astype(float), gamma))[::-1]
+        steps = np.flatnonzero(true[:-1] - true[1:] > 1e-6 * true[0])
+        r = min(steps[: 1 + steps.size // 2][-1] + rng.integers(1, 4), 60)
+        solver = narrow_krylov(rng)
+        options = {"gamma": gamma, "tol": tol, "eigen_solver": solver, "basis": "points"}
+        model = KernelPCA(int(r), kernel="rbf", random_state=seed, **options).fit(X)
+        short = true[:r] - model.eigenvalues_ > max(2 * tol, 2e-6) * true[0]
+        assert not (short.any() and model.certificate_.converged), (seed, r, options)
+        called += model.certificate_.converged
+    assert called >= fits // 4
+
+
+SOLVERS = (Dense(), Arpack(), Arpack(form=True), BlockKrylov(), Randomized(), GramPower())
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, "narrow"])
 def test_solvers_find_copies_of_a_drawn_spectrum(solver):
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        levels = np.sort(rng.uniform(0.1, 1.0, 6))[::-1]
-        values = np.concatenate([np.repeat(levels, rng.integers(1, 6, 6)), np.zeros(250)])
+    """Or say that they have not converged, as where a block has fewer vectors than there are."""
+    called = 0
+    for seed in range(12):
+        rng = generator(357, seed)
+        levels = np.sort(rng.uniform(0.1, 1.0, rng.integers(2, 7)))[::-1]
+        copies = np.repeat(levels, rng.integers(1, rng.choice([6, 36]), levels.size))
+        rest = rng.uniform(0, 0.1, 250) * rng.integers(0, 2)
+        values, r = np.append(copies, np.sort(rest)[::-1]), int(rng.integers(4, 45))
         Q, _ = np.linalg.qr(rng.normal(size=(values.size, values.size)))
-        r = int(rng.integers(4, 12))
-        pairs = solver.solve(DenseOperator((Q * values) @ Q.T), r, rng)
-        short = np.max(np.sort(values)[::-1][:r] - pairs.values) > 1e-8
-        assert not (short and pairs.converged), seed
+        chosen, tol = solver, float(rng.choice([0.0, 1e-6, 1e-4]))
+        if solver == "narrow":
+            chosen = narrow_krylov(rng)
+        try:
+            pairs = chosen.solve(DenseOperator((Q * values) @ Q.T), r, rng, tol)
+        except NoConvergence:
+            continue
+        short = np.max(values[:r] - pairs.values) > max(1e-8, 2 * tol)
+        assert not (short and pairs.converged), (seed, chosen)
+        called += pairs.converged
+    assert called >= 2
+
+
+def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
+    """One eigenvalue of 23 copies: sums of squares tell that there are no more, unless many rows
+    that are alike to no other leave as much to them.
+    """
+    groups = np.repeat(10.0 * np.eye(24), 8, axis=0)
+    alone = np.vstack([groups, 10 * generator(358).normal(size=(300, 24)) - 9])
+    options = {"kernel": "rbf", "basis": "points", "random_state": 0}
+    model = KernelPCA(24, eigen_solver=BlockKrylov(8), **options).fit(groups)
+    assert model.certificate_.converged
+    with pytest.warns(ConvergenceWarning, match="more copies than the solver's block has vectors"):
+        model.fit(alone)
+    assert not model.certificate_.converged
 
 
 @pytest.mark.filterwarnings("ignore:The affinities fall into")

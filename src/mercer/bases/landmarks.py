@@ -15,7 +15,7 @@ from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to
 from ..compute.arrays import Array, dtype_name, some_of
 from ..exceptions import tell
 from ..kernels import Kernel
-from ..selectors import Selector
+from ..selectors import RPCholesky, Selector
 from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
 from .points import DRAFT_SPREAD, PointBasis, wide_rows
@@ -245,7 +245,9 @@ class Landmarks(BasisRecipe):
         n = self._rows or X.shape[0]
         if self._rows is None and X.shape[0] >= self.of_size(size).rows_wanted(None):
             n = None  # a sample smaller than was asked for is all rows there are
-        selector = self.selector or default_selector(n, size)
+        selector = self.selector or (
+            RPCholesky() if kernel.expensive else default_selector(n, size)
+        )
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
         try:

@@ -1,8 +1,8 @@
 """The `mercer` command: kernel PCA from the shell.
 
-It parses, calls the library and writes. `parser` declares every command with its options; what
-runs it is a function of the parsed options that returns a `Result`, imported when it runs. The
-frame does the rest, the same for all of them:
+It parses, calls the library and writes. `commands.toml` declares every command with its options;
+what runs it is a function of the parsed options that returns a `Result`, imported when it runs.
+The frame does the rest, the same for all of them:
 
 - results go to stdout, as text or, with ``--json``, as one JSON document; messages, warnings and
   progress go to stderr;
@@ -10,8 +10,7 @@ frame does the rest, the same for all of them:
 - an error is one line that says what was wrong and what to do, a traceback only with ``--debug``;
 - output files appear whole or not at all, and replace others only with ``--force``.
 
-A new command is a function that runs it and one with ``@command`` in `parser`, whose list
-`COMMANDS` the tests run over.
+A new command is a function that runs it and a table in `commands.toml`, over which the tests run.
 """
 
 import os

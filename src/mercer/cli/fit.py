@@ -91,12 +91,12 @@ def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
     args, rows, path = table.args, table.source, Path(table.args.data)
     # Text takes about as much as its numbers, and compressed text several times less.
     size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
-    if rows.n_rows is not None:
+    if rows.n_rows is not None and not rows.sparse:
         size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
     if table.image_shape is not None or size <= parse_bytes(args.memory) // WHOLE_SHARE:
         rows = first = table.source.read()
-        if len(rows) < 2:
-            count = "one row" if len(rows) else "no rows"
+        if rows.shape[0] < 2:
+            count = "one row" if rows.shape[0] else "no rows"
             raise JobError(f"{args.data} has {count}, and kernel PCA needs at least two.")
     elif method == "hebbian":
         raise JobError(
@@ -187,8 +187,8 @@ def resources(args: Namespace) -> dict[str, Any]:
 
 def cluster(args: Namespace) -> Result:
     """The cluster of every row."""
-    table, X, scaling = affinity_rows(args)
-    settings = affinity(args) | {"assign_labels": args.labels}
+    table, X, scaling, settings = affinity(args)
+    settings |= {"assign_labels": args.labels}
     model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
     sizes = np.bincount(model.labels_, minlength=args.clusters)
     summary = [
@@ -203,8 +203,7 @@ def cluster(args: Namespace) -> Result:
 
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
-    table, X, scaling = affinity_rows(args)
-    settings = affinity(args)
+    table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
     if args.diffusion:
         make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
@@ -252,24 +251,23 @@ def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary
     return result
 
 
-def affinity_rows(args: Namespace) -> tuple[InputTable, Any, Scaling]:
-    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling."""
+def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]:
+    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling.
+
+    And the parameters of the spectral estimators that stand for the options of an affinity.
+    """
     if args.save is not None:
         check_free(args.save, args.force)
     graph = args.kernel is None and not vars(args).get("diffusion")
-    args.affinity, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
-    mixed = mixed_table(args) if args.neighbors is None else None
-    return scaled_table(args) if mixed is None else (*mixed, Scaling())
-
-
-def affinity(args: Namespace) -> dict[str, Any]:
-    """The parameters of the spectral estimators that stand for the options of an affinity."""
-    basis = "auto" if args.landmarks is None else Landmarks(args.landmarks)
+    kind, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
     settings = kernel_settings(args) | resources(args) | {"verbose": verbosity(args)}
-    settings |= {"affinity": args.affinity, "basis": basis}
+    settings |= {"basis": "auto" if args.landmarks is None else Landmarks(args.landmarks)}
     if args.neighbors is not None:
-        settings |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
-    return settings
+        settings |= {"n_neighbors": args.neighbors, "affinity": "nearest_neighbors"}
+        return *scaled_table(args), settings
+    mixed = mixed_table(args)
+    rows = scaled_table(args) if mixed is None else (*mixed, Scaling())
+    return *rows, settings | {"affinity": kind}
 
 
 def coordinates(model) -> dict[str, np.ndarray]:
@@ -319,20 +317,12 @@ def plan(args: Namespace) -> Result:
         args.shape = (sum(len(block) for block in table.blocks()) if n is None else n), d
     settings = {"kernel": args.kernel, "memory": args.memory, "device": args.device}
     chosen = make_plan(args.shape, args.components, tol=args.tol, n_jobs=args.threads, **settings)
-    option = option_of(chosen.method)
+    option, work = option_of(chosen.method), chosen.workload
     methods = [
-        {
-            "method": e.method,
-            "option": option_of(e.method),
-            "kernel_evaluations": e.evaluations,
-            "bytes": e.bytes,
-            "seconds": e.seconds,
-            "fits": e.fits,
-            "note": e.note,
-        }
+        {"method": e.method, "option": option_of(e.method), "kernel_evaluations": e.evaluations}
+        | {name: vars(e)[name] for name in ("bytes", "seconds", "fits", "note")}
         for e in chosen.estimates
     ]
-    work = chosen.workload
     facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
     facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
@@ -350,6 +340,7 @@ def option_of(method: str) -> str:
 def compare(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     _, X, _ = scaled_table(args)
+    args.passes = None  # as many as each method takes by itself
     measured = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)
     for one in measured:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import os
 import secrets
 import shutil
@@ -80,22 +79,15 @@ def verbosity(args: Namespace) -> int:
     return -1 if args.quiet else 1 if Unfailing(sys.stderr).isatty() else 2
 
 
+def plain(value: Any) -> Any:
+    """What JSON has no form for: arrays as lists, all else as text."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
 def to_json(facts: dict) -> str:
     """One JSON document; NaN and infinity become null."""
-    return json.dumps(_plain(facts), allow_nan=False)
-
-
-def _plain(value):
-    """Containers, strings and numbers of Python only."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    text = json.dumps(facts, default=plain)
+    return json.dumps(json.loads(text, parse_constant=lambda name: None))
 
 
 def lines(pairs: Pairs) -> str:
@@ -259,17 +251,13 @@ def as_columns(S, names: list[str]) -> Columns:
 
 def write_columns(path: Path, columns: Columns) -> None:
     """Write columns in the format that the suffix names; `.npy` has the numbers only."""
-    kind = path.suffix.lower()
-    if kind == ".npy":
+    if path.suffix.lower() == ".npy":
         numbers = [column for column in columns.values() if column.dtype.kind in "biuf"]
         np.save(path, numbers[0] if len(numbers) == 1 else np.column_stack(numbers))
-    elif kind == ".csv":
-        path.write_text(as_csv(columns) + "\n", encoding="utf-8")
-    else:
-        from .._packages import needed
-
-        table = needed("pyarrow", "files").table(columns)
-        needed("pyarrow.parquet", "files").write_table(table, path)
+        return
+    rows = len(next(iter(columns.values())))
+    with open_sink(path, 0, kept=columns) as sink:
+        sink.write(np.empty((rows, 0)))
 
 
 def as_csv(columns: Columns) -> str:

@@ -99,7 +99,8 @@ class InputTable:
             header=args.header,
             marks=self.policy != "error",
         )
-        source = files.open_source(args.data, name=args.array, format=form)
+        self.memory = vars(args).get("memory")
+        source = files.open_source(args.data, name=args.array, format=form, memory=self.memory)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
         names = [*numbers, *source.left_out]
@@ -116,7 +117,13 @@ class InputTable:
         if not picked:
             raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
         if files.is_table(args.data):
-            return files.open_source(args.data, columns=picked, name=args.array, format=form)
+            return files.open_source(
+                args.data,
+                columns=picked,
+                name=args.array,
+                format=form,
+                memory=self.memory,
+            )
         return PickedColumns(source, [int(name) for name in picked])
 
     @property

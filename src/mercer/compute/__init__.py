@@ -14,10 +14,19 @@ from .arrays import (
     stack_rows,
     to_numpy,
 )
-from .engine import LocalEngine, TiledEngine, TileStore, make_engine, row_blocks, steps_on_device
+from .engine import (
+    LocalEngine,
+    TiledEngine,
+    TileStore,
+    available_memory,
+    format_bytes,
+    make_engine,
+    parse_bytes,
+    row_blocks,
+    steps_on_device,
+)
 from .fused_tile import ScalarMap
 from .linalg import self_product as self_product
-from .memory import available_memory, format_bytes, parse_bytes
 
 __all__ = [
     "LocalEngine",

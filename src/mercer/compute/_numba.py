@@ -118,3 +118,28 @@ def minimize_row(w, left, length, inverse, mu, new):
     t = 0.5 * (low + high)
     for j in range(p):
         new[j] *= t / (length * inverse[j] * t + mu)
+
+
+# Entries are finite or inf, never NaN: then the least of a group is found without branches.
+@compiled(fastmath={"nnan", "nsz"})
+def keep_smallest(T, start, values, index):
+    """Merge the entries of T, of columns from `start`, into the smallest of each row, rising."""
+    k = values.shape[1]
+    for i in range(T.shape[0]):
+        worst, row = values[i, k - 1], T[i]
+        for first in range(0, T.shape[1], 16):
+            last = min(first + 16, T.shape[1])
+            least = row[first]
+            for j in range(first, last):
+                least = min(least, row[j])
+            if least >= worst:
+                continue
+            for j in range(first, last):
+                if row[j] < worst:
+                    place = k - 1
+                    while place > 0 and values[i, place - 1] > row[j]:
+                        values[i, place] = values[i, place - 1]
+                        index[i, place] = index[i, place - 1]
+                        place -= 1
+                    values[i, place], index[i, place] = row[j], start + j
+                    worst = values[i, k - 1]

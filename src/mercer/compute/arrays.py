@@ -58,6 +58,35 @@ class SomeRows(BlocksOnDemand):
         return self.X[self.index[rows]].astype(self.dtype, copy=False)
 
 
+class SomeColumns(BlocksOnDemand):
+    """Columns of any rows by their numbers, dense, copied a block at a time.
+
+    With `scales` in float64, each column less its `center` and multiplied.
+    """
+
+    def __init__(self, X: Any, columns: Any = None, scales: Any = None, center: Any = None):
+        self.X, self.columns, self.scales, self.center = X, columns, scales, center
+        self.shape = (X.shape[0], X.shape[1] if columns is None else len(columns))
+        self.namespace = np if is_sparse(X) else array_namespace(X)
+        self.device = placement_of(X).get("device")
+        self.dtype = X.dtype if scales is None else dtype_in(self.namespace, np.float64)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> Any:
+        block, xp = self.X[rows], self.namespace
+        if self.columns is not None:
+            numbers = self.columns if xp is np else self.columns.tolist()
+            block = block[:, numbers]
+        block = block.toarray() if is_sparse(block) else block
+        if self.scales is None:
+            return block
+        block = xp.asarray(block, dtype=self.dtype)
+        block = block if self.center is None else block - self.center
+        return block * on_device_of(self.scales, block)
+
+
 def block_rows(X: Array) -> int:
     """Rows of X whose copy is small compared to any budget; a few if X has many columns."""
     return max(FEWEST_ROWS, BLOCK_ENTRIES // X.shape[-1])
@@ -65,7 +94,7 @@ def block_rows(X: Array) -> int:
 
 def blocks_of(X: Array) -> Any:
     """The rows of X in blocks that are small where making them is a copy."""
-    step = block_rows(X) if isinstance(X, SomeRows) else WIDE_ROWS
+    step = block_rows(X) if isinstance(X, SomeRows | SomeColumns) else WIDE_ROWS
     return (X[i : i + step] for i in range(0, X.shape[0], step))
 
 

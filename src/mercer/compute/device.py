@@ -11,8 +11,7 @@ import torch
 from array_api_compat import torch as xp
 
 from .arrays import BlocksOnDemand, dtype_in, dtype_name, is_sparse, to_numpy
-from .engine import TiledEngine, row_blocks
-from .memory import FREE_SHARE, available_memory, format_bytes, parse_bytes
+from .engine import FREE_SHARE, TiledEngine, available_memory, format_bytes, parse_bytes, row_blocks
 
 # A GPU likes tiles far larger than a cache; below 256 launches cost more than work.
 TILE_SIDES = (16384, 8192, 4096, 2048, 1024, 512, 256)

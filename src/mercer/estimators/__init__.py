@@ -12,6 +12,7 @@ _HOMES = {
     "ClassicalMDS": "mds",
     "DiffusionMap": "embedding",
     "HebbianKernelPCA": "hebbian",
+    "Isomap": "isomap",
     "KernelCCA": "cca",
     "KernelPCA": "kernel_pca",
     "KernelPCASearch": "search",

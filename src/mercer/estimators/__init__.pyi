@@ -4,6 +4,7 @@ from .embedding import DiffusionMap as DiffusionMap
 from .embedding import SpectralEmbedding as SpectralEmbedding
 from .embedding import embedding_init as embedding_init
 from .hebbian import HebbianKernelPCA as HebbianKernelPCA
+from .isomap import Isomap as Isomap
 from .kernel_pca import KernelPCA as KernelPCA
 from .mds import ClassicalMDS as ClassicalMDS
 from .novelty import NoveltyDetector as NoveltyDetector
@@ -18,6 +19,7 @@ __all__ = [
     "ClassicalMDS",
     "DiffusionMap",
     "HebbianKernelPCA",
+    "Isomap",
     "KernelCCA",
     "KernelPCA",
     "KernelPCASearch",

@@ -1,6 +1,7 @@
 """Checks of parameters and of data, with errors that say what was expected and what to do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from inspect import signature
 from numbers import Integral, Real
@@ -15,6 +16,7 @@ from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import tell
+from ..fitting.moments import BesideColumn
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
@@ -232,13 +234,15 @@ def check_gram(K) -> None:
         )
 
 
-def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | None:
+def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     """Weights as numbers (n,), or an error that says what is wrong; None for all alike.
 
     A number stands for the same weight of every row. At least `least` rows must count.
     """
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, BesideColumn):
+        return replace(sample_weight, count=n)  # whose entries are checked where they are
     # Weights on a cluster are brought here.
     w = np.asarray(to_numpy(sample_weight))
     if w.ndim == 0:

@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe
-from ..compute import TiledEngine, make_engine, to_numpy
+from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
@@ -25,12 +25,14 @@ from ..fitting.choosing import Plan, choose, solve
 from ..fitting.task import FitTask, announced, build_problem
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
+from ..kernels.function import Objects
 from ..preimage import PREIMAGES, Preimage, choose_preimage
 from ..progress import PassBar
 from ..rows import (
     ArrayRows,
     Opening,
     Rows,
+    beside,
     count_rows,
     engine_for,
     in_memory,
@@ -96,7 +98,7 @@ class Door(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None],
+        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, "array-like"],
         "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
@@ -299,6 +301,13 @@ class Door(BaseEstimator):
         encoding = None if encoder is None else encoder.of(X)
         if encoding is not None:
             self._encoding = encoding  # type: ignore[misc]
+            if isinstance(encoding, Objects):
+                encoding.room = parse_bytes(self.memory) // 8
+                if self.checkpoint is not None:
+                    raise ValueError(
+                        "A checkpoint tells rows apart by their numbers, and objects have none. "
+                        "Leave checkpoint out."
+                    )
         return X if self._encoding is None else self._encoding.apply(X)
 
     def _encoder(self) -> Any:
@@ -334,6 +343,9 @@ class Door(BaseEstimator):
 
         Without `looks` there is no pass over rows that are not in memory.
         """
+        self._validate_params()
+        read = y if self._needs_target else None
+        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:
@@ -357,6 +369,8 @@ class Door(BaseEstimator):
         with bar as progress:
             settings = self.memory, self._device(), self.n_jobs, progress.tiles
             engine = engine_for(rows, *settings)
+            if isinstance(self._encoding, Objects):  # known values take their part of the budget
+                engine = engine.with_memory(engine.memory - self._encoding.room)
             wanted = self._wanted()
             if weights is not None:
                 count = int(wanted) if isinstance(wanted, Integral) else None
@@ -383,7 +397,7 @@ class Door(BaseEstimator):
                     named,
                     basis,
                     solver,
-                    wanted,
+                    self._wanted(),  # the matrix may say how many
                     engine,
                     self._make_rng(checkpoint),
                     progress,
@@ -495,11 +509,6 @@ class Door(BaseEstimator):
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
         kernel = self._named_kernel(X.shape[1])
-        gamma = kernel.gamma
-        if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
-            raise ValueError(
-                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
-            )
         # gamma is always measured on the same rows, whatever random_state is.
         resolved = kernel.resolve(X)
         resolved.check(X)
@@ -509,8 +518,9 @@ class Door(BaseEstimator):
         """The kernel asked for, for rows of d columns."""
         if self._encoding is not None:
             return self._encoding.kernel(self.kernel)
+        unset = self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "auto")
         if isinstance(self.kernel, Kernel):
-            if self.gamma not in (None, "auto"):
+            if not unset:
                 raise ValueError(
                     "gamma was given twice, to the estimator and with a kernel object. "
                     f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
@@ -520,9 +530,9 @@ class Door(BaseEstimator):
             return CallableKernel(self.kernel, self.kernel_params)
         kind = KERNELS[self.kernel]
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if self.gamma == "auto" and kind.metric:
+        if unset and self.gamma == "auto" and kind.metric:
             params["gamma"] = "median"
-        elif self.gamma in (None, "auto"):
+        elif unset:
             params["gamma"] = 1.0 / d
         if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             # scikit-learn's KernelPCA ignores them for names of its own.

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import sampled_numbers
 from ..kernels import RBF, Linear, Precomputed
 from ..kernels.base import largest_entry
 from ..preimage import Compensation, choose_preimage
@@ -56,6 +57,7 @@ class Inverse:
     def __init__(self, expansion: KernelExpansion, rows: Any, preimage: Any):
         self.given, self.preimage = expansion, preimage
         self.expansion = expansion.here()
+        self.are_sparse = is_sparse(rows) or is_sparse(self.expansion.basis.points)
         self.rows = rows_to_learn_from(self.expansion.basis, rows)
         check_range(self.rows)
         self._fitted: dict[bool, Any] = {}
@@ -68,6 +70,9 @@ class Inverse:
         """Pre-images of scores, with a warning where some were not found to tolerance."""
         if near is not None:
             check_range(near)
+        if self.are_sparse:
+            memory = self.expansion.basis.engine.memory
+            check_dense(S.shape[0], self.rows.shape[1], memory)
         if denoising not in self._fitted:
             recipe = choose_preimage(self.preimage, self.expansion.basis, denoising)
             self._fitted[denoising] = recipe.fit(self.expansion, self.rows, denoising)
@@ -223,15 +228,26 @@ def rows_to_learn_from(basis, rows):
         )
     rows, memory = basis.points if rows is None or basis.spans_data else rows, basis.engine.memory
     opened = open_rows(rows, Opening(memory))
+    room = memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
     if in_memory(opened) is None:
-        room = memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
         rows = opened.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
-    if is_sparse(rows):
-        raise NotFittedError(
-            "Pre-images are dense rows, and this model was fitted to sparse ones. Fit to "
-            "X.toarray(), or to a dense reduction of X."
+    if not is_sparse(rows):
+        return rows
+    # The linear kernel has its pre-images without them.
+    if not isinstance(basis.kernel, Linear):
+        check_dense(min(LEAST_ROWS, rows.shape[0]), rows.shape[1], memory // SAMPLE_SHARE)
+    return rows[np.sort(sampled_numbers(rows.shape[0], max(1, room), 0))].toarray()
+
+
+def check_dense(n: int, d: int, room: int) -> None:
+    """Raise ValueError where pre-images, which are dense, take more than `room` bytes."""
+    if 8 * n * d > room:
+        raise ValueError(
+            f"Pre-images are dense rows, whatever a model was fitted to: {n:,} of {d:,} columns "
+            f"take {format_bytes(8 * n * d)}, and memory leaves {format_bytes(room)} for them. "
+            "Pass fewer rows at a time, raise memory, or fit to a reduction of X, as by "
+            "TruncatedSVD."
         )
-    return rows
 
 
 def checked_scores(X, r: int | None = None):

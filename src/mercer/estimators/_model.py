@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -17,9 +17,11 @@ from ..compute import array_namespace, is_sparse, on_device_of, restore, to_nump
 from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
+from ..files import is_cluster_table
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
 from ..fitting.expansion import errors_of, scores_of
-from ..fitting.functions import sampled_numbers
+from ..fitting.functions import SurveyOf, sampled_numbers
+from ..fitting.moments import BesideColumn
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage
@@ -36,13 +38,15 @@ from ..rows import (
     open_rows,
 )
 from ._door import NOT_SAVED, Door, Fitted, kept
-from ._inverse import Inverse, checked_scores
+from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
 # Rows of a model whose scores decide the signs of components, and rows on which the spread of
 # columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
+# Share of the budget that sparse rows may take when they are made dense to be denoised.
+DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
 # and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
@@ -99,9 +103,8 @@ class Scores:
         """
         rows = self._open(X, reset=False)
         function = scores_of(self.expansion_)
-        if out is not None:
-            return rows.map(function, out, self.get_feature_names_out())
-        return contained(self, rows.map(function), X)
+        scores = rows.map(function, out, self.get_feature_names_out())
+        return scores if out is not None else contained(self, scores, X)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -146,7 +149,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         """
         roots = np.sqrt(np.maximum(to_numpy(self.eigenvalues_).astype(float), 0.0))
         rows = self._open(X, reset=False)
-        return contained(self, rows.map(scores_of(self.expansion_.stretched(roots))), X)
+        function = scores_of(self.expansion_.stretched(roots))
+        return contained(self, rows.map(function, names=self.get_feature_names_out()), X)
 
     def score(self, X: Array, y: Any = None) -> float:
         """Minus the mean reconstruction error of X in feature space.
@@ -154,6 +158,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         Compares methods at one kernel. It must not be used to choose gamma: the error
         falls without end as the kernel widens, whatever the data.
         """
+        if is_cluster_table(X):
+            function = OfExpansion(self.expansion_, error_sums, (), "errors")
+            total, count = self._open(X, reset=False).sum(function, "errors")
+            return -total / count
         return -float(to_numpy(self.reconstruction_error(X)).mean())
 
     def inverse_transform(self, X: Same, *, clip: bool = False) -> Same:
@@ -232,7 +240,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         original, X = X, self._array(X, reset=False)
         if is_sparse(X):
-            raise ValueError("denoise gives dense rows, and X is sparse. Pass X.toarray().")
+            check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
+            original = X = cast(Any, X).toarray()
         self.kernel_.check(X)
         inverse = self._inverse()
         guessed = compensate and noise is None and isinstance(self.kernel_, RBF)
@@ -432,7 +441,11 @@ class KernelModel(Scores, TransformerMixin, Door):
                 expansion = expansion.stretched(peak_signs(expansion.scores(sample[::step])))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
-        if task.weights is not None:
+        if isinstance(task.weights, BesideColumn):
+            function = SurveyOf(MODEL_ROWS, task.seed, task.weights)
+            survey = rows.sum(function, "weights of sampled rows").sample
+            attributes |= {"X_sample_": survey.rows, "_weights": survey.weights}
+        elif task.weights is not None:
             n = len(task.weights)  # all rows, or those that the model keeps
             most = n if basis.spans_data else MODEL_ROWS
             attributes["_weights"] = task.weights[sampled_numbers(n, most, task.seed)]
@@ -484,8 +497,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         """The way back to rows, made once for an expansion."""
         if self._encoding is not None:
             raise ValueError(
-                "The model was fitted to a data frame of more than numbers, and categories have no "
-                "pre-images. Fit to columns of numbers, with no entry missing, for that."
+                "The model was fitted to objects or to a data frame of more than numbers, which "
+                "have no pre-images. Fit to columns of numbers, with no entry missing, for that."
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
@@ -504,6 +517,11 @@ class KernelModel(Scores, TransformerMixin, Door):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def error_sums(expansion: Any, rows: Any) -> np.ndarray:
+    """The sum of the squared errors of rows, and their number."""
+    return np.array([float(to_numpy(expansion.squared_errors(rows)).sum()), rows.shape[0]])
 
 
 def copied(rows):

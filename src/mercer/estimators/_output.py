@@ -5,7 +5,7 @@ from operator import attrgetter
 from sklearn import get_config
 
 from .._tables import html_table
-from ..files import is_arrow, table_like
+from ..files import is_arrow, is_cluster_table, table_like
 
 
 def contained(model, S, X):
@@ -13,6 +13,11 @@ def contained(model, S, X):
     config = vars(model).get("_sklearn_output_config", {})
     wanted = config.get("transform", get_config()["transform_output"])
     names = model.get_feature_names_out
+    if is_cluster_table(S) and wanted != "default":
+        raise ValueError(
+            f"Scores of a table on a cluster stay there, and the configured output is {wanted!r}. "
+            "Set transform='default', and convert what transform returns: toPandas(), to_pandas()."
+        )
     if wanted == "default":
         return table_like(S, names(), X) if is_arrow(X) else S
     if wanted == "polars":

@@ -1,14 +1,23 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import Array, format_bytes, is_sparse, parse_bytes, restore, to_numpy
+from ..compute import (
+    Array,
+    format_bytes,
+    is_sparse,
+    make_engine,
+    parse_bytes,
+    restore,
+    to_numpy,
+)
+from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion
@@ -16,7 +25,8 @@ from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..rows import Rows, in_memory, like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral import problems
-from ..spectral.graph import GraphArpack, NeighborGraph
+from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
+from ..spectral.neighbors import search_way
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
@@ -42,6 +52,8 @@ class SpectralInput(Door):
         "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
         "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
         "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
+        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
+        "neighbor_weights": [StrOptions({"uniform", "local"})],
         "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
@@ -53,10 +65,14 @@ class SpectralInput(Door):
         "plan_": Fitted(Plan),
         "graph_": Fitted("NeighborGraph m"),
         "landmarks_": NOT_SAVED,
+        "_searched": NOT_SAVED,
+        "_search_device": NOT_SAVED,
     }
 
     affinity: str | Kernel | Callable[..., Any] = "auto"
     n_neighbors: int | str | None = "auto"
+    neighbor_search: str = "auto"
+    neighbor_weights: str = "uniform"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
@@ -118,7 +134,10 @@ class SpectralInput(Door):
         if not map_.basis.spans_data and map_.basis.points is not None:
             attributes["landmarks_"] = restore(map_.basis.points, like)
         graph = vars(self).get("graph_")
-        return attributes if graph is None else attributes | {"graph_": graph}
+        if graph is None:
+            return attributes
+        reason = "; ".join(filter(None, [plan.reason, vars(self).get("_searched", "")]))
+        return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
         """Values of the functions at the training rows, (n, k)."""
@@ -164,7 +183,7 @@ class SpectralInput(Door):
         X = self._array(X, reset=False)
         self.kernel_.check(X)
         if self.affinity_ in NEIGHBORS:
-            X = self.graph_.rows(X, self.n_jobs)
+            X = self.graph_.rows(X, self._search_engine())
         return self.map_.functions(X)
 
     @property
@@ -184,7 +203,7 @@ class SpectralInput(Door):
         if "affinity_" in vars(self):
             return self.affinity_
         solver = self.eigen_solver
-        if self.gamma != "auto" or self.basis != "auto":
+        if not isinstance(self.gamma, str) or self.gamma != "auto" or self.basis != "auto":
             return "rbf"
         if isinstance(solver, Solver) and solver.needs_definite:
             return "rbf"
@@ -196,10 +215,24 @@ class SpectralInput(Door):
         return "nearest_neighbors"
 
     def _open(self, X, *, reset: bool) -> Rows:
+        if self.affinity == "precomputed_nearest_neighbors" and isinstance(X, tuple):
+            X = given_neighbors(*X) if len(X) == 2 else X
+        if reset and self.affinity in ("auto", "nearest_neighbors") and is_on_device(X):
+            self._search_device = X.device
         rows = super()._open(X, reset=reset)
         if reset:
             self.affinity_ = self._affinity(rows)
         return rows
+
+    def _check(self, X, reset: bool):
+        """Rows of a graph are searched where they are, and their graph is in main memory."""
+        searched = self.affinity in ("auto", "nearest_neighbors") and self._device() == "cpu"
+        return super()._check(to_numpy(X) if searched and is_on_device(X) else X, reset)
+
+    def _search_engine(self):
+        """Where neighbors are searched: on the device asked for, or that the rows came from."""
+        device = vars(self).get("_search_device") if self.device is None else self.device
+        return make_engine(memory=self.memory, device=device, threads=self.n_jobs)
 
     @property
     def affinity_matrix_(self) -> Array:
@@ -246,6 +279,12 @@ class SpectralInput(Door):
         if self.affinity_ not in NEIGHBORS:
             return X
         n, k = X.shape[0], self._neighbors_of(X.shape[0])
+        local, given = self.neighbor_weights == "local", NEIGHBORS[self.affinity_]
+        if given and X.shape[0] and (X.data if is_sparse(X) else X).min(initial=0) < 0:
+            raise ValueError("Distances must not be negative. Pass distances, not similarities.")
+        if given and is_sparse(X) and self.n_neighbors == "auto":
+            self.graph_ = NeighborGraph.given(X, None, local)
+            return self.graph_.matrix
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
             over = (
@@ -257,9 +296,13 @@ class SpectralInput(Door):
                     f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
                 )
             tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
-        graph = NeighborGraph.of(X, min(k, most), self.n_jobs, NEIGHBORS[self.affinity_])
-        self.graph_ = graph
-        return graph.matrix
+        if given:
+            self.graph_ = NeighborGraph.given(X, min(k, most), local)
+        else:
+            search = self._search_engine()
+            way, self._searched = search_way(X, self.neighbor_search, search)
+            self.graph_ = NeighborGraph.of(X, min(k, most), search, way, local)
+        return self.graph_.matrix
 
     def _check_counts(self, n: int) -> None:
         """Raise ValueError where more of something is asked for than there are rows."""

@@ -14,11 +14,12 @@ from ..compute.arrays import Array
 from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
+from ..fitting.moments import BesideColumn
 from ..kernels import KERNELS, Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
-from ..rows import ArrayRows, scores_of
+from ..rows import ArrayRows, beside, scores_of
 from ._checks import NOT_NEGATIVE, StrOptions, checked_array
 from ._door import Door, Fitted, kept
 from ._model import Scores
@@ -48,6 +49,7 @@ class PairScores(Scores):
         -------
         array of shape (n, n_components), or two of them; the Path of the file in place of X's
         """
+        X, y = beside(X, self.memory, y=y)
         S = super().transform(X, out)
         if y is None:
             return S
@@ -177,8 +179,9 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         ----------
         X : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features)
             One view.
-        y : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features_y)
-            The other view of the same rows, in their order.
+        y : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features_y)
+            The other view of the same rows, in their order, which is read into memory. Or the name
+            of a column of X, which is then no part of it.
 
         Returns
         -------
@@ -258,6 +261,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
+        X, y = beside(X, self.memory, y=y)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)
@@ -276,6 +280,12 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             raise ValueError(
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
                 "of the same rows, (n_samples, n_features_y)."
+            )
+        if isinstance(y, BesideColumn):
+            raise ValueError(
+                "KernelCCA reads the other view of each row into memory, and rows of a table on a "
+                "cluster have no order to match it by. Pass X and y as arrays, or use "
+                "SupervisedKernelPCA, which takes a column of the table as y."
             )
         Y = y if is_sparse(y) or isinstance(y, np.memmap) else table_of(y)
         Y = Y[:, None] if Y.ndim == 1 else Y

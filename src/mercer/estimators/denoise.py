@@ -11,11 +11,11 @@ from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Landmarks
-from ..compute import parse_bytes, restore, to_numpy
+from ..compute import is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engine import device_index
 from ..compute.numbers import check_meaning, reason
-from ..exceptions import ModelFileError
+from ..exceptions import InvalidParameterError, ModelFileError
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
@@ -155,11 +155,6 @@ class PatchDenoiser(Door):
         self
         """
         self._validate_params()
-        if self.stride > self.patch_size:
-            raise ValueError(
-                f"stride={self.stride} would leave pixels between patches of "
-                f"patch_size={self.patch_size}. Give a stride no larger than that."
-            )
         originals = image if isinstance(image, list) else [image]
         if not originals:
             raise ValueError("There is no image in an empty list. Pass one image or several.")
@@ -288,10 +283,22 @@ class PatchDenoiser(Door):
             random_state=rng.randint(np.iinfo(np.int32).max),
         )
 
+    def _validate_params(self) -> None:
+        """Also the parameters together, as of a model file."""
+        super()._validate_params()
+        if self.stride > self.patch_size:
+            raise InvalidParameterError(
+                f"stride={self.stride} would leave pixels between patches of "
+                f"patch_size={self.patch_size}. Give a stride no larger than that.",
+                parameter="stride",
+            )
+
     def _image(self, image):
         """A finite image of floats, not smaller than a patch."""
         check_meaning(image, "The image")
         kind = type(image).__name__
+        if is_sparse(image):
+            raise ValueError(f"An image is a dense array, and this is a {kind}. Pass X.toarray().")
         try:
             image = np.asarray(to_numpy(image))
         except ValueError as error:

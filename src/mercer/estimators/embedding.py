@@ -6,20 +6,21 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_array, check_random_state
 
 from ..bases import BasisRecipe
-from ..compute import restore, to_numpy
+from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array, Same, is_foreign
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import Fitted, kept
+from ._door import NOT_SAVED, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
@@ -39,7 +40,13 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     _: KW_ONLY
     eigen_solver: str | Solver | None = None
 
-    _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {"embedding_": kept("n k")}
+    _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
+        "embedding_": kept("n k"),
+        "pieces_": Fitted("n int"),
+        "_apart": NOT_SAVED,
+    }
+    #: How many functions are constant: on the pieces of a graph, or on all rows.
+    _apart = 1
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
     #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
     tol = 1e-8
@@ -59,8 +66,23 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         """
         return self._fit(X, y)
 
+    def _matrix(self, X, engine):
+        A = super()._matrix(X, engine)
+        if is_sparse(A) and isinstance(self._named_kernel(1), Precomputed):
+            self.pieces_ = connected_components(A, directed=False)[1]
+            # A row without ties has the eigenvalue zero.
+            sums = np.asarray(A.sum(axis=1)).ravel() - (0 if self._rests else A.diagonal())
+            self._apart = apart = np.unique(self.pieces_[sums > 0]).size
+            n = A.shape[0]
+            if self.n_components > n - apart or 8 * n * self._wanted() > engine.memory:
+                raise ValueError(
+                    f"The graph of {n:,} rows falls into {apart:,} pieces, more than "
+                    f"n_components={self.n_components} or memory allow for. Give more neighbors."
+                )
+        return A
+
     def _wanted(self) -> int:
-        return self.n_components + 1
+        return self.n_components + self._apart
 
     def _check_counts(self, n: int) -> None:
         if self.n_components >= n:
@@ -74,21 +96,37 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             )
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        V, map_, like = self._at_rows(result, task)[:, 1:], result.map, like_of(task.rows)
+        p, map_, like = self._apart, result.map, like_of(task.rows)
+        V = self._at_rows(result, task)[:, p:]
         signs = peak_signs(V)
-        later = {"values": map_.values[1:]} if "values" in vars(map_) else {}
-        map_ = replace(map_, weights=map_.weights[:, 1:] * signs, **later)
+        later = {"values": map_.values[p:]} if "values" in vars(map_) else {}
+        map_ = replace(map_, weights=map_.weights[:, p:] * signs, **later)
         attributes = super()._attributes(replace(result, map=map_), plan, task)
-        return attributes | {
-            "eigenvalues_": restore(result.pairs.values[1:], like),
-            "certificate_": result.certificate.without_first(),
-            "embedding_": restore(V * signs * self._scale(map_), like),
-        }
+        pieces = {"pieces_": self.pieces_} if "pieces_" in vars(self) else {}
+        return (
+            attributes
+            | pieces
+            | {
+                "eigenvalues_": restore(result.pairs.values[p:], like),
+                "certificate_": result.certificate.without_first(p),
+                "embedding_": restore(V * signs * self._scale(map_), like),
+            }
+        )
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)
         pieces = int(np.sum(result.pairs.values > 1 - APART))
-        if pieces > 1:
+        if "pieces_" in vars(self):
+            sizes = -np.sort(-np.bincount(self.pieces_))
+            if sizes.size > 1:
+                tell(
+                    f"The graph falls into {sizes.size:,} pieces without ties between them, of "
+                    f"{', '.join(f'{size:,}' for size in sizes[:5])}"
+                    f"{' ...' if sizes.size > 5 else ''} rows. Each coordinate is of one piece and "
+                    "zero on the others; pieces_ has the piece of each row. Embed a piece alone "
+                    "for more of it, or give more neighbors."
+                )
+        elif pieces > 1:
             tell(
                 f"The affinities fall into at least {pieces} pieces without ties between them, and "
                 "the first coordinates only tell these apart. Use a wider kernel or more "
@@ -144,7 +182,7 @@ class SpectralEmbedding(GraphEmbedding):
     degree, coef0, kernel_params
         Further parameters of the kernel, as in `mercer.KernelPCA`.
 
-    n_neighbors : int, "auto" or None, default="auto"
+    n_neighbors, neighbor_search, neighbor_weights
         Neighbors of a row, as in `mercer.SpectralClustering`.
 
     basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
@@ -195,6 +233,10 @@ class SpectralEmbedding(GraphEmbedding):
 
     graph_ : NeighborGraph
         The graph of neighbors, where the affinity is one.
+
+    pieces_ : array of int, shape (n_samples,)
+        The connected piece of a graph that each row is in. No coordinate is spent on telling them
+        apart: each is of one piece, the slowest first, and zero on the others.
 
     landmarks_ : array of shape (m, n_features)
         The landmarks, where there are any.
@@ -262,7 +304,10 @@ class DiffusionMap(GraphEmbedding):
         Width of a kernel given by name, "auto" as in `mercer.SpectralClustering`. The walk should
         reach some rows and not all.
 
-    degree, coef0, kernel_params, n_neighbors, basis, eigen_solver, eigen_tol, random_state
+    degree, coef0, kernel_params, n_neighbors, neighbor_search, neighbor_weights, basis
+        As in `mercer.SpectralEmbedding`.
+
+    eigen_solver, eigen_tol, random_state
         As in `mercer.SpectralEmbedding`.
 
     device, memory, n_jobs, verbose
@@ -276,7 +321,10 @@ class DiffusionMap(GraphEmbedding):
     eigenvalues_ : array of shape (n_components,)
         Of the walk, largest first, without the first, which is 1.
 
-    certificate_, affinity_, affinity_matrix_, map_, graph_, landmarks_, plan_, kernel_
+    certificate_, affinity_, affinity_matrix_, map_, graph_, pieces_, landmarks_, plan_
+        As in `mercer.SpectralEmbedding`.
+
+    kernel_
         As in `mercer.SpectralEmbedding`.
 
     n_features_in_, feature_names_in_

@@ -10,7 +10,7 @@ from ..compute import Array, Same, format_bytes, restore, to_numpy
 from ..fitting import choosing
 from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
-from ..rows import lazy_like, like_of
+from ..rows import beside, lazy_like, like_of
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ._door import Fitted
@@ -248,7 +248,8 @@ class KernelPCA(KernelModel):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             How often each row counts: whole numbers are the same as repeating rows, zero as
             leaving them out. A width that is measured (``gamma="median"``), landmarks and the ridge
-            of pre-images are chosen without weights. A Dask array of them is brought here.
+            of pre-images are chosen without weights. Also a path, a Dask collection, an iterator of
+            blocks, or the name of a column of X, which is then no part of its rows.
 
         Returns
         -------
@@ -262,6 +263,8 @@ class KernelPCA(KernelModel):
         With all points as the basis this is cheaper than `fit` and `transform`: the scores
         of the training rows are the scaled eigenvectors.
         """
+        read = y if self._needs_target else None
+        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
         self.fit(X, y, sample_weight=sample_weight)
         plain = sample_weight is None and not self._needs_target
         if not self.expansion_.basis.spans_data or not plain:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import parse_bytes, row_blocks
+from ..compute import format_bytes, is_sparse, parse_bytes, row_blocks
 from ..compute.arrays import Array, Same
 from ..exceptions import InvalidParameterError, ModelFileError, tell
 from ..files import is_arrow, table_like
@@ -16,6 +16,7 @@ from ..kernels import Kernel
 from ..mds import distances, scaling
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
+from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
     Interval,
@@ -153,7 +154,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _sparse = False
     _title = "scaling"
     basis = "points"
     copy_X = True
@@ -202,7 +202,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like or memmap of shape (n_samples, n_features)
+        X : array-like, memmap or sparse matrix of shape (n_samples, n_features)
             With "precomputed" the distances, (n_samples, n_samples).
         y : ignored
 
@@ -278,7 +278,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """All distances between the training points, (n_samples, n_samples), made on demand."""
         if "_points" not in vars(self):
             raise AttributeError("A model file does not keep the points. Fit again to have them.")
-        if self._is_precomputed():
+        if self._has_matrix():
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
@@ -308,6 +308,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Where a function of the user takes rows they are left as they are.
         """
+        if is_sparse(X):
+            X = self._dense(X)
         if not self._is_precomputed():
             return super()._check(X, reset)
         X = in_main_memory(X, type(self).__name__)
@@ -322,6 +324,23 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return X
         validate_data(self, source, reset=False, skip_check_array=True)
         return X if index is None else X[:, index]
+
+    def _dense(self, X) -> np.ndarray:
+        """Sparse rows as dense ones: distances are taken between these."""
+        if self._is_precomputed():
+            raise ValueError(
+                "A sparse matrix of distances does not say whether an entry that it leaves out is "
+                "a distance of 0 or unknown. Pass X.toarray() if all of them are 0."
+            )
+        need, room = 8 * X.shape[0] * X.shape[1], parse_bytes(self.memory) // WHOLE_SHARE
+        if need > room:
+            raise ValueError(
+                f"ClassicalMDS takes distances between dense rows, and these take "
+                f"{format_bytes(need)}: memory leaves {format_bytes(room)} for them. Raise "
+                "memory, or use KernelPCA(kernel='linear'), which gives the coordinates of "
+                "Euclidean distances and multiplies sparse rows as they are."
+            )
+        return checked_array(X, accept_sparse="csr", dtype=np.float64).toarray()
 
     @property
     def _types(self) -> Any:  # type: ignore[override]
@@ -340,15 +359,15 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _matrix(self, X, engine):
         """The points: the rows, or the row numbers of a matrix of distances."""
         self._points = X
-        return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._is_precomputed() else X
+        return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._has_matrix() else X
 
     def _named_kernel(self, d: int) -> Kernel:
         return scaling.Distances()
 
     def _problem(self, task, basis) -> scaling.ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
-        X, points, matrix = self._points, task.array, self._is_precomputed()
-        index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
+        X, points, matrix = self._points, task.array, self._has_matrix()
+        index = self._landmark_rows(len(points), task.rng)
         distance: Any
         if matrix:
             distance = MatrixDistance(X)
@@ -404,13 +423,20 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return False
         if name == "_distance":
             return isinstance(self._distance, SAVED)
-        return super()._is_saved(name) and not (name == "_anchors" and self._is_precomputed())
+        return super()._is_saved(name) and not (name == "_anchors" and self._has_matrix())
 
     def _complete(self) -> None:
         """Rows that are placed by their distances need the points of these."""
-        placed = isinstance(self.map_, scaling.DistanceMap) and not self._is_precomputed()
+        placed = isinstance(self.map_, scaling.DistanceMap) and not self._has_matrix()
         if placed and not {"_anchors", "_distance"} <= vars(self).keys():
             raise ModelFileError("a map of distances without its points")
+
+    def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
+        return distances.choose_landmarks(self.landmarks, n, rng)
+
+    def _has_matrix(self) -> bool:
+        """Whether the points are numbers of the rows of a matrix of distances."""
+        return self._is_precomputed()
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric

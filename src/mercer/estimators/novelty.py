@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe, FourierGrid
-from ..compute import parse_bytes, restore, to_numpy
+from ..compute import is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array
 from ..exceptions import tell, trials
 from ..fitting.expansion import KernelExpansion
@@ -113,7 +113,7 @@ class NoveltyDetector(OutlierMixin, Door):
         "offset_": kept("(-inf, inf)"),
     }
     certificate_ = certificate_of("model_")
-    _sparse, _least_rows = False, 3
+    _least_rows = 3
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
@@ -143,7 +143,7 @@ class NoveltyDetector(OutlierMixin, Door):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
             Normal rows.
         y : ignored
 
@@ -154,8 +154,9 @@ class NoveltyDetector(OutlierMixin, Door):
         with all_or_nothing(self) as fresh:
             X = fresh._array(X, reset=True)
             rng = check_random_state(self.random_state)
-            needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
-            learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
+            n = X.shape[0]
+            needed = (1 - self.false_alarms) / (self.false_alarms * n)
+            learned, held = split(n, max(self.holdout, min(needed, 0.5)), rng)
             learned = learned[fresh._typical(X, learned, rng)]
             model = fresh._model(len(learned), rng).fit(X[learned])
             errors = errors_at(model, X, held)
@@ -202,13 +203,13 @@ class NoveltyDetector(OutlierMixin, Door):
         n, memory = len(rows), parse_bytes(self.memory)
         if not int(share * n):
             return np.arange(n)
-        affordable = memory // (8 * ROW_COPIES * X.shape[1])
+        affordable = memory // (8 * ROW_COPIES * width_of(X))
         most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), affordable))
         sample = X[rows[np.sort(rng.permutation(n)[:most])]]
         # Squared distances to the mean of feature space, less its own squared length.
         kernel = self._model(2, rng)._make_kernel(sample)
         distances = to_numpy(kernel.diag(sample) - 2 * kernel(sample).mean(axis=1))
-        chosen = least(distances, max(2, len(sample) // 2))
+        chosen = least(distances, max(2, len(distances) // 2))
         for _ in range(CONCENTRATIONS):
             with trials():
                 model = self._model(len(chosen), rng).fit(sample[chosen])
@@ -216,7 +217,7 @@ class NoveltyDetector(OutlierMixin, Door):
             # All rows far from the chosen ones have the same error. A group of many of them is
             # normal, and nearer to the mean than a group of few.
             errors = np.where(errors < far, errors, far + distances - distances.min())
-            before, chosen = chosen, least(errors, len(sample) - int(share * len(sample)))
+            before, chosen = chosen, least(errors, len(errors) - int(share * len(errors)))
             if np.array_equal(before, chosen):
                 break
         return least(errors_at(model, X, rows), n - int(share * n))
@@ -232,7 +233,7 @@ class NoveltyDetector(OutlierMixin, Door):
         changes: dict[str, Any] = {
             "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
             "kernel": kernel,
-            "gamma": self.gamma if measures or (named and self.gamma != "median") else None,
+            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
             # Novel rows lie where no others do.
             "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             "random_state": rng.randint(np.iinfo(np.int32).max),
@@ -251,9 +252,14 @@ def split(n, share, rng):
 
 def errors_at(model, X, index):
     """The errors of some rows of X, which are copied a part of the budget at a time."""
-    step = max(64, parse_bytes(model.memory) // (8 * ROW_COPIES * X.shape[1]))
+    step = max(64, parse_bytes(model.memory) // (8 * ROW_COPIES * width_of(X)))
     blocks = (X[index[i : i + step]] for i in range(0, len(index), step))
     return np.concatenate([to_numpy(model.reconstruction_error(block)) for block in blocks])
+
+
+def width_of(X) -> int:
+    """Numbers that a row takes: its columns, or those of the mean sparse row with its indices."""
+    return 2 * (X.nnz // X.shape[0] + 1) if is_sparse(X) else X.shape[1]
 
 
 def rounding_at(expansion: KernelExpansion, row: Array) -> float:

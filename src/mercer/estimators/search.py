@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
+from ..compute import is_sparse, parse_bytes
 from ..compute.arrays import Array, Same
 from ..exceptions import InvalidParameterError, tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
@@ -26,6 +27,7 @@ from ..preimage.base import total_std
 from ..progress import PassBar
 from ._checks import AT_LEAST_1, POSITIVE, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
+from ._inverse import check_dense
 from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
@@ -43,6 +45,8 @@ HOLDOUT, MOST_HELD, MOST_LEARNED = 0.2, 200, 2500
 NOISE_SHARE = 0.3
 # Entries hidden, and rounds of filling them in from the pre-image.
 HIDDEN_SHARE, ROUNDS = 0.15, 6
+# Share of the budget that sparse rows may take when they are made dense for the trial.
+TRIAL_SHARE = 8
 # A search ranks errors; it does not need their third digit.
 SEARCH_TOL, SEARCH_STEPS = 1e-3, 50
 
@@ -187,7 +191,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "selection_": kept(Selection),
     }
     certificate_ = certificate_of("best_estimator_")
-    _sparse, _least_rows = False, 4
+    _least_rows = 4
 
     kernel: str | Kernel = "rbf"
     _: KW_ONLY
@@ -202,7 +206,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
         y : ignored
 
         Returns
@@ -217,7 +221,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                     "missing entries have none. Pass columns of numbers."
                 )
             rng = check_random_state(self.random_state)
-            learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+            learned, held = split(X.shape[0], min(HOLDOUT, MOST_HELD / X.shape[0]), rng)
             model = clone(self.model or KernelPCA()).set_params(gamma=None)
             if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
                 learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
@@ -225,7 +229,12 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 # Damaged rows lie beyond those of a fit.
                 model.set_params(basis=FourierGrid(margin="all"))
             # Noise is drawn once, so that all candidates meet the same.
-            trial = Trial.of(self.noise, X[learned], X[held], rng)
+            room = parse_bytes(model.memory) // TRIAL_SHARE
+            check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
+            first, other = X[learned], X[held]
+            if is_sparse(X):
+                first, other = first.toarray(), other.toarray()
+            trial = Trial.of(self.noise, first, other, rng)
             with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
                 tried = self._try(model, trial, bar.tiles)
             selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)

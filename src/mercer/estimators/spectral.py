@@ -35,15 +35,26 @@ class SpectralClustering(
     affinity : str, Kernel or callable, default="auto"
         "nearest_neighbors" is the graph of the `n_neighbors` nearest rows, which needs no width;
         "precomputed_nearest_neighbors" the same from given distances, (n_samples, n_samples), dense
-        or sparse. Any kernel of `mercer.KernelPCA`, by name or as an object, a function of two
-        rows, or "precomputed": its row sums must be positive. "auto" is "nearest_neighbors" where
-        rows are in one place and the graph fits `memory`, and "rbf" elsewhere, or where `gamma`,
-        `basis` or a solver for definite matrices is given.
+        or sparse, or from a pair of arrays (indices, distances), both (n_samples, k). Any kernel
+        of `mercer.KernelPCA`, by name or as an object, a function of two rows, or "precomputed":
+        its row sums must be positive. "auto" is "nearest_neighbors" where rows are in one place
+        and the graph fits `memory`, and "rbf" elsewhere, or where `gamma`, `basis` or a solver for
+        definite matrices is given.
 
     n_neighbors : int, "auto" or None, default="auto"
         Neighbors of a row in such a graph, itself among them. "auto" is 15, or a quarter of the
         rows where that is less; None a tenth of them, as in scikit-learn's embedding. Both are two
-        at least, and with a warning fewer if `memory` holds no more.
+        at least, and with a warning fewer if `memory` holds no more. Of sparse distances "auto" is
+        all that are given.
+
+    neighbor_search : "auto", "exact" or "approximate", default="auto"
+        How neighbors are found. "approximate" is an HNSW index (the extra ``neighbors``), which
+        misses a few; "auto" takes it, where it is installed, for searches that are predicted to
+        take more than a minute. `plan_` says which it was, and why.
+
+    neighbor_weights : "uniform" or "local", default="uniform"
+        "local" weighs ties by exp(-d^2 / (r r')), r and r' the distances of both rows to the last
+        of their neighbors (Zelnik-Manor & Perona 2004).
 
     gamma : float, "auto", "median", "mean" or None, default="auto"
         Width of a kernel given by name: "auto" is "median" for kernels of a distance, and for

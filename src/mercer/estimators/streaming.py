@@ -19,10 +19,11 @@ from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import RowSample, pack, unpack
+from ..fitting.moments import BesideColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows
+from ..rows import ArrayRows, Rows, beside, in_memory, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.components import (
     BatchRecord,
@@ -248,7 +249,7 @@ class StreamingKernelPCA(KernelModel):
             passed over. A path, or another source that `KernelPCA.fit` takes, is read in blocks.
         y : ignored
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How often each row counts, as in `partial_fit`; for one array.
+            How often each row counts, as in `partial_fit`.
 
         Returns
         -------
@@ -256,14 +257,11 @@ class StreamingKernelPCA(KernelModel):
         """
         self._validate_params()
         model = unfitted(self)
+        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        check_has_order(sample_weight)
         listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
-        if sample_weight is not None and in_memory(source) is None:
-            raise ValueError(
-                "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
-                "a cluster. Give partial_fit each batch with the weights of its rows."
-            )
         weights = None if sample_weight is None else np.asarray(sample_weight)
         with self._open_checkpoint(source, weights) as checkpoint:
             opened = source if is_sequence else [source]
@@ -294,10 +292,9 @@ class StreamingKernelPCA(KernelModel):
         if is_empty and not is_first:
             return self
         model = unfitted(self) if is_first else self._with_last()
-        rows = model._open(X, reset=is_first)
-        if sample_weight is not None:
-            rows = ArrayRows(rows.as_array("sample_weight"), like_of(rows))
-        model._learn([rows], sample_weight)
+        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        check_has_order(sample_weight)
+        model._learn([model._open(X, reset=is_first)], sample_weight)
         become(self, model)
         return self
 
@@ -363,7 +360,8 @@ class StreamingKernelPCA(KernelModel):
             history, engine = list(self.history_), self._make_engine()
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
-        total, hashed = RowDigest(), ""
+        total, hashed, last = RowDigest(), "", 0
+        weights: Any = None if sample_weight is None else np.asarray(to_numpy(sample_weight))
         for number, rows in enumerate(steps(opened)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:
@@ -371,7 +369,9 @@ class StreamingKernelPCA(KernelModel):
             X = engine.place(in_memory(rows))
             if stage is not None:
                 hashed = total.add(X)
-            counts = checked_weights(sample_weight, X.shape[0], least=0)
+            first, last = last, last + X.shape[0]
+            part = weights[first:last] if np.ndim(weights) else weights
+            counts = checked_weights(part, X.shape[0], least=0)
             if counts is not None and not counts.all():
                 counted = np.flatnonzero(counts)
                 X, counts = X[counted], counts[counted]
@@ -396,6 +396,8 @@ class StreamingKernelPCA(KernelModel):
                     place = {"batch": number, "row": row, "hashed": hashed}
                     stage.write(place | {"state": facts}, arrays)
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
+        if np.ndim(weights) and len(weights) != last:
+            checked_weights(weights, last, least=0)  # which says what is wrong
         if resumed:  # there are fewer batches than before
             checkpoint.check_rows("X", hashed, resumed["hashed"])
         if state is None:
@@ -617,6 +619,15 @@ class Batches:
                 "only once. Pass a list of batches, a file or a function that returns an iterator."
             )
         return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
+
+
+def check_has_order(sample_weight: Any) -> None:
+    """Raise ValueError for weights in a column of a table that is on a cluster."""
+    if isinstance(sample_weight, BesideColumn):
+        raise ValueError(
+            f"A stream brings rows here in blocks, and weights in column {sample_weight.name!r} "
+            "stay on the cluster. Use KernelPCA(basis='landmarks'), or give partial_fit arrays."
+        )
 
 
 def steps(opened: Iterable[Rows]) -> Iterator[Rows]:

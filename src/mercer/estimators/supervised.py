@@ -1,6 +1,7 @@
 """Supervised kernel PCA as a scikit-learn estimator."""
 
 from dataclasses import KW_ONLY, dataclass
+from math import isqrt
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,11 +13,12 @@ from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
+from ..fitting.moments import BesideColumn
 from ..fitting.task import components_problem
 from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
-from ..relatives.joint import GivenColumns, joint_problem
+from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
 from ..rows import like_rows
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
@@ -27,6 +29,10 @@ from .kernel_pca import KernelPCA
 COPIES, SHARE = 4, 2
 # Share of a target kernel that may be left out without a warning.
 LEFT_OUT = 1e-6
+ONE_TARGET = (
+    "All rows have the same target, 1 class or value, so that nothing can depend on it. Pass a y "
+    "with two different values or more, or use KernelPCA."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -165,9 +171,11 @@ class SupervisedKernelPCA(KernelPCA):
         X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
             As in `mercer.KernelPCA.fit`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; with ``target="precomputed"`` their kernel.
+            Labels or numbers; with ``target="precomputed"`` their kernel. Also a path, a Dask
+            collection, an iterator of blocks, or the name of a column of X, which is then no part
+            of its rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How often each row counts, with its target.
+            How often each row counts, with its target. From wherever y may come.
 
         Returns
         -------
@@ -197,6 +205,8 @@ class SupervisedKernelPCA(KernelPCA):
 
     def _posing(self, y, rows, weights, sample_weight):
         refuse_grid(self.basis, "supervised fit", "target")
+        if isinstance(y, BesideColumn):
+            return self._posing_beside(y, rows)
         kernel, P = target_of(self.target, y, self.memory)
         if weights is not None and len(weights) < len(P) == np.size(sample_weight):
             # Rows of weight zero were left out of an array.
@@ -216,6 +226,30 @@ class SupervisedKernelPCA(KernelPCA):
             return supervised.SupervisedReduced(inner, share)
 
         self.target_ = kernel
+        return pose
+
+    def _posing_beside(self, y, rows):
+        """The same for a target in a column of a table on a cluster, where it stays."""
+        if self.target not in ("auto", "delta", "linear"):
+            raise ValueError(
+                f"target={self.target!r} compares all values of y, and those of column {y.name!r} "
+                "stay on the cluster. Use 'delta' for labels or 'linear' for numbers."
+            )
+        most = isqrt(parse_bytes(self.memory) // (8 * SHARE))
+        sums = rows.sum(TargetOf(y.name, self.target, most), "looking at the target", again=True)
+        if sums.labels is None:
+            columns = TargetColumn(y.name, sums.total / sums.count)
+        else:
+            columns = TargetColumn(y.name, labels=np.array(sorted(sums.labels)))
+
+        def pose(task, basis):
+            self._check_preimage(basis)
+            inner = joint_problem(task, basis, columns)
+            if not np.trace(inner.moments.other.scatter) > 0:
+                raise ValueError(ONE_TARGET)
+            return supervised.SupervisedReduced(inner, float(self.unsupervised))
+
+        self.target_ = "linear" if sums.labels is None else "delta"
         return pose
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
@@ -355,10 +389,7 @@ def centered(features: np.ndarray) -> np.ndarray:
     """Target features about their mean, unless they are the same for all rows or too large."""
     P = features - features.mean(axis=0)
     if not np.any(np.abs(P) > 1e-12 * np.max(np.abs(features), initial=0.0)):
-        raise ValueError(
-            "All rows have the same target, 1 class or value, so that nothing can depend on it. "
-            "Pass a y with two different values or more, or use KernelPCA."
-        )
+        raise ValueError(ONE_TARGET)
     largest = float(np.max(np.abs(P)))
     if not largest * largest * P.size < LARGEST_SUM or largest * largest < SMALLEST_VALUE:
         raise ValueError(

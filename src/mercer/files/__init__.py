@@ -17,10 +17,20 @@ A new format is a class or function of a path in one line of `opening.TABLES` or
 from .arrow import is_arrow, table_like
 from .base import DropMissing, FillMissing, RowSource, read_blocks
 from .delimited import TextFormat
-from .opening import Table, is_store, is_table, open_source, read_image, read_table
+from .opening import (
+    ChosenColumns,
+    Table,
+    is_cluster_table,
+    is_store,
+    is_table,
+    open_source,
+    read_image,
+    read_table,
+)
 from .sinks import Sink, open_sink
 
 __all__ = [
+    "ChosenColumns",
     "DropMissing",
     "FillMissing",
     "RowSource",
@@ -28,6 +38,7 @@ __all__ = [
     "Table",
     "TextFormat",
     "is_arrow",
+    "is_cluster_table",
     "is_store",
     "is_table",
     "open_sink",

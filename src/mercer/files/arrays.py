@@ -79,12 +79,16 @@ def from_npy(path: Path, name: str | None = None) -> ArraySource:
     """A ``.npy`` file, mapped and not read."""
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} holds one array.")
+    return ArraySource(mapped(path), path.name)
+
+
+def mapped(path: Path) -> np.memmap:
+    """The array of a ``.npy`` file, of any shape and type."""
     try:
         # np.load would open an archive too, and take any other file for a pickle.
-        array = np.lib.format.open_memmap(path, mode="r")
+        return np.lib.format.open_memmap(path, mode="r")
     except Exception as error:  # what a damaged header raises is not documented
         raise ValueError(f"{path.name} cannot be read as a NumPy file: {error}") from error
-    return ArraySource(array, path.name)
 
 
 def from_npz(path: Path, name: str | None = None) -> RowSource:
@@ -93,12 +97,27 @@ def from_npz(path: Path, name: str | None = None) -> RowSource:
         names = sorted(member.removesuffix(".npy") for member in archive.namelist())
         if name is None and set(names) >= SPARSE_PARTS:
             return ArraySource(read_sparse(archive, names, path.name), path.name)
+    return NpzSource(path, f"{one_of(names, name, path.name)}.npy")
+
+
+def one_of(names: list[str], name: str | None, where: str) -> str:
+    """The name asked for, or the only one."""
     if name is None and len(names) == 1:
-        (name,) = names
+        return names[0]
     if name not in names:
         asked = "and none was named" if name is None else f"and none is called {name!r}"
-        raise ValueError(f"{path.name} holds the arrays {names}, {asked}. Give name= one of these.")
-    return NpzSource(path, f"{name}.npy")
+        raise ValueError(f"{where} holds the arrays {names}, {asked}. Give name= one of these.")
+    return name
+
+
+def read_npz(path: Path):
+    """The only array of an ``.npz`` archive, of any shape and type, or its sparse matrix."""
+    with opened(path) as archive:
+        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+        if set(names) >= SPARSE_PARTS:
+            return read_sparse(archive, names, path.name)
+        check_room(path.name, sum(info.file_size for info in archive.infolist()))
+        return read_member(archive, one_of(names, None, path.name))
 
 
 class NpzSource(RowSource):
@@ -159,6 +178,14 @@ def read_array(file, shape, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer(content, dtype).reshape(shape)
 
 
+def read_member(archive: ZipFile, name: str) -> np.ndarray:
+    """An array of an archive, whole."""
+    with archive.open(f"{name}.npy") as file:
+        shape, by_columns, dtype = read_header(file, archive, f"{name}.npy")
+        array = read_array(file, shape[::-1] if by_columns else shape, dtype)
+        return array.T if by_columns else array
+
+
 def check_room(where: str, size: int) -> None:
     """Raise ValueError for arrays that take more than half of the memory that is free."""
     room = parse_bytes(None)
@@ -172,12 +199,7 @@ def check_room(where: str, size: int) -> None:
 def read_sparse(archive: ZipFile, names, where: str) -> sparse.csr_matrix:
     """The matrix of `scipy.sparse.save_npz` as CSR, its parts checked before they are joined."""
     check_room(where, sum(info.file_size for info in archive.infolist()))
-    parts = {}
-    for name in names:
-        with archive.open(f"{name}.npy") as file:
-            shape, by_columns, dtype = read_header(file, archive, f"{name}.npy")
-            array = read_array(file, shape[::-1] if by_columns else shape, dtype)
-            parts[name] = array.T if by_columns else array
+    parts = {name: read_member(archive, name) for name in names}
     try:
         kind, sizes = parts["format"].astype(str).tolist(), parts["shape"]
         rows, columns = whole_numbers(sizes, "shape").tolist()

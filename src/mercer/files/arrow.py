@@ -81,7 +81,7 @@ class ArrowSource(RowSource):
     def others(self, names=None):
         """Columns of any kind."""
         names = list(self.left_out if names is None else names)
-        if not names or not self.repeatable:
+        if not names or (self.columns and not self.repeatable):
             return {}
         with readable(self.name), closing(self.batches(BATCH_ROWS, names)) as batches:
             rows = [

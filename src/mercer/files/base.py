@@ -19,6 +19,8 @@ from ..exceptions import InvalidRowsError
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
+# No columns of numbers, for those who read all as what they are, by `RowSource.others`.
+NO_COLUMNS: list[str] = []
 # Columns that a message lists.
 LISTED = 30
 # Why the index of a data frame is left out where nobody asks for it.
@@ -218,7 +220,7 @@ class RowSource(ABC):
                 )
         else:
             columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
-            if not columns:
+            if not columns and wanted is not NO_COLUMNS:
                 raise ValueError("columns is empty. Name at least one, or leave it out for all.")
             for column in columns:
                 if column not in kinds:

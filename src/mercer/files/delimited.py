@@ -18,12 +18,14 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO
+from zipfile import ZipFile
 
 import numpy as np
 
 from .._packages import has, needed
+from ..compute import format_bytes, parse_bytes
 from .arrow import stacked
-from .base import COUNTER, RowSource
+from .base import COUNTER, RowSource, readable
 
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
@@ -52,6 +54,8 @@ COMMA, GROUPED = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.I), re.compile(r"[-+
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
 # Bytes of text that pyarrow parses at a time, for each row wanted, at least and at most.
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
+# Bytes that a cell of an Excel file takes while it is read, and copies of its texts.
+CELL_BYTES_HELD, TEXT_COPIES = 400, 4
 # Below this many rows per block the csv module is faster than pyarrow, which is slow to begin each
 # column of each block.
 LEAST_ROWS = 200
@@ -311,17 +315,20 @@ class SheetSource(CSVSource):
         Of the sheet; None for the first one.
     format : TextFormat or None
         Of cells that are text.
+    memory : int, str or None
+        The budget, which all cells must fit.
     """
 
-    def __init__(self, path: Path, columns=None, name=None, format: TextFormat | None = None):
+    def __init__(
+        self, path: Path, columns=None, name=None, format: TextFormat | None = None, memory=None
+    ):
         pandas = needed("pandas", "excel", path.name)
         if path.suffix.lower() == ".xlsx":
             needed("openpyxl", "excel", path.name)
-        try:
+            check_book(path, parse_bytes(memory))
+        with readable(path.name, "an Excel file"):
             sheet = 0 if name is None else name
             frame = pandas.read_excel(path, sheet_name=sheet, header=None, dtype=object)
-        except (ValueError, OSError, KeyError) as error:
-            raise ValueError(f"{path.name} cannot be read as an Excel file: {error}") from error
         folder = mkdtemp(prefix="mercer-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         text = Path(folder, f"{path.name}.tsv")
@@ -330,6 +337,28 @@ class SheetSource(CSVSource):
         plain = replace(format or TextFormat(), encoding="utf-8", decimal=".")
         super().__init__(text, columns, plain, path.name)
         self.n_rows = len(frame) - self.has_names
+
+
+def check_book(path: Path, memory: int) -> None:
+    """Raise ValueError for an Excel file whose cells do not fit the budget; a fast look at them.
+
+    A few kilobytes can hold any number of cells, and of one row all are held at once.
+    """
+    with readable(path.name, "an Excel file"), ZipFile(path) as book:
+        texts = cells = 0
+        for member in book.infolist():
+            with book.open(member) as file:
+                while part := file.read(2**16):
+                    cells += part.count(b"<c") + part.count(b":c ")
+                    texts += len(part) if "worksheets" not in member.filename else 0
+                    need = CELL_BYTES_HELD * cells + TEXT_COPIES * texts
+                    if need > memory:
+                        raise ValueError(
+                            f"{path.name} has {cells:,} cells or more, which take "
+                            f"{format_bytes(need)} to be read, and memory allows "
+                            f"{format_bytes(memory)}. Raise memory, or save the sheet as .csv, "
+                            "which is read in blocks."
+                        )
 
 
 def spellings(words: set[str]) -> list[str]:

@@ -41,8 +41,12 @@ IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".pp
 
 
 def open_source(
-    source: Any, columns: Any = None, name: str | None = None, format: TextFormat | None = None
-) -> RowSource:
+    source: Any,
+    columns: Any = None,
+    name: str | None = None,
+    format: TextFormat | None = None,
+    memory: int | str | None = None,
+) -> Any:
     """Rows to read in blocks, from whatever has them.
 
     Parameters
@@ -56,13 +60,16 @@ def open_source(
         - whatever speaks the Arrow stream protocol: a DuckDB relation, a polars frame or query,
           a table, dataset or reader of pyarrow;
         - an iterator of blocks of rows, which can be read only once;
-        - a function without arguments that returns a fresh iterator of blocks.
+        - a function without arguments that returns a fresh iterator of blocks;
+        - a Spark frame or a Ray dataset, whose chosen columns come back as `ChosenColumns`.
     columns : list of str or None
         Columns of a table to take; None for all that are numbers.
     name : str or None
         Which array of an ``.npz`` file, where there are several; which sheet of an Excel file.
     format : TextFormat or None
         How a text table is written, where that cannot be seen from its text.
+    memory : int, str or None
+        The budget of what is unpacked whole: Excel files and sparse archives.
 
     Returns
     -------
@@ -77,7 +84,9 @@ def open_source(
     [(5, 2), (2, 2)]
     """
     if isinstance(source, str | PathLike):
-        return open_path(existing(source), columns, name, format)
+        return open_path(existing(source), columns, name, format, memory)
+    if is_cluster_table(source) and name is None:
+        return ChosenColumns(source, None if columns is None else list(columns))
     if is_arrow(source) and name is None:
         return from_arrow(source, columns)
     if columns is not None or name is not None:
@@ -97,7 +106,30 @@ def open_source(
     )
 
 
-def open_path(path: Any, columns, name, format) -> RowSource:
+@dataclass(frozen=True)
+class ChosenColumns:
+    """A table of Spark or Ray, and which of its columns are the rows; its workers read them.
+
+    Attributes
+    ----------
+    table : pyspark DataFrame or ray Dataset
+    columns : list of str or None
+        None for all columns of numbers.
+    beside : tuple
+        Columns that are weights or a target.
+    """
+
+    table: Any
+    columns: list[str] | None = None
+    beside: tuple = ()
+
+
+def is_cluster_table(source: Any) -> bool:
+    """Whether this is a table of Spark or Ray, or columns of one, told without importing them."""
+    return isinstance(source, ChosenColumns) or library_of(source) in ("pyspark", "ray")
+
+
+def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
     """The file or folder by its suffix; a folder without one holds Parquet files.
 
     Of a URL all but Parquet is read from a copy, which is removed with the source.
@@ -107,7 +139,7 @@ def open_path(path: Any, columns, name, format) -> RowSource:
     if isinstance(path, RemotePath) and is_copied:
         copy = temporary_folder(path) / path.name
         path.fetch(copy)
-        source: Any = open_path(copy, columns, name, format)
+        source: Any = open_path(copy, columns, name, format, memory)
         source.copied = path  # whose end is that of the copy
         return source
     if suffix in STORES:
@@ -120,7 +152,7 @@ def open_path(path: Any, columns, name, format) -> RowSource:
             raise ValueError(f"columns are for tables, and {path.name} has no column names.")
         return ARRAYS[suffix](path, name)
     if suffix in BOOKS:
-        return BOOKS[suffix](path, columns, name, format)
+        return BOOKS[suffix](path, columns, name, format, memory)
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} is a table.")
     if path.is_dir() or suffix in TABLES:

@@ -162,12 +162,12 @@ class Certificate:
             lines.append(("warning", "the kernel is indefinite: it has negative eigenvalues"))
         return lines
 
-    def without_first(self) -> "Certificate":
-        """That of all components but the first."""
+    def without_first(self, count: int = 1) -> "Certificate":
+        """That of all components but the first ones."""
         arrays: dict[str, Any] = {
-            k: v[1:] for k, v in vars(self).items() if isinstance(v, np.ndarray)
+            k: v[count:] for k, v in vars(self).items() if isinstance(v, np.ndarray)
         }
-        return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
+        return replace(self, **arrays, n_proven=max(self.n_proven - count, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
         """Whether larger components may have been missed, and the error of scores."""

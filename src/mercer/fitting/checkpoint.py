@@ -16,12 +16,14 @@ Every file is written whole or not at all, and nothing in one is ever executed.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from itertools import chain
 from os import PathLike
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -253,16 +255,10 @@ class Progress:
         ``tick(done, total)`` shows how far the running pass has come.
     """
 
-    header: dict
-    arrays: list
+    header: Mapping[str, Any] = MappingProxyType({})
+    arrays: Any = ()
+    due = False
     tick: Callable[[int, int], None] | None = None
-
-    def __init__(self) -> None:
-        self.header, self.arrays = {}, []
-
-    @property
-    def due(self) -> bool:
-        return False
 
     def write(self, header: dict, arrays: list) -> None:
         return
@@ -280,7 +276,7 @@ class Stage(Progress):
         self.header, self.arrays = checkpoint._read(file) if file.exists() else ({}, [])
 
     @property
-    def due(self) -> bool:
+    def due(self) -> bool:  # type: ignore[override]
         """Whether it is time to write."""
         return monotonic() - self.checkpoint._written >= EVERY
 
@@ -295,8 +291,9 @@ class Stage(Progress):
 class RowDigest:
     """SHA-256 of rows that come in blocks, the same for any cut into blocks."""
 
-    def __init__(self) -> None:
-        self.parts = [hashlib.sha256() for _ in range(3)]
+    @cached_property
+    def parts(self) -> list:
+        return [hashlib.sha256() for _ in range(3)]
 
     def add(self, rows: Any) -> str:
         """Take in a block; the digest of all rows so far."""

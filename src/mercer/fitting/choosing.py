@@ -551,6 +551,8 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
     advice = "Raise max_iter or tol."
     if by_passes and not cut:
         advice = "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
+    elif residual is not None and residual <= max(task.tol, FULL_FLOOR):
+        advice = "Eigenvalues may have more copies than the solver's block has vectors: widen it."
     elif passes < (solver.most_passes or 0) - 1:
         advice = "More passes would not make it smaller: raise tol."
     share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"

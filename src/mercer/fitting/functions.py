@@ -69,6 +69,9 @@ class Together(RowFunction):
     def weighing(self, weights, start=0):
         return Together(tuple(function.weighing(weights, start) for function in self.functions))
 
+    def with_columns(self, columns, start):
+        return Together(tuple(function.with_columns(columns, start) for function in self.functions))
+
 
 @dataclass(frozen=True)
 class RowSample:
@@ -173,13 +176,20 @@ class Survey:
 
 @dataclass(frozen=True)
 class SurveyOf(RowFunction):
-    """Counts rows and gives each its chance in a sample."""
+    """Counts rows and gives each its chance in a sample.
+
+    `weights`, a `BesideColumn`, are kept with the rows and do not change their chance.
+    """
 
     size: int
     seed: int
+    weights: Any = None
+
+    def weighing(self, weights, start=0):
+        return self if self.weights is None else replace(self, weights=weights)
 
     def __call__(self, rows, first):
-        sample = RowSample(self.size, self.seed).add(rows, first)
+        sample = RowSample(self.size, self.seed).add(rows, first, weights=self.weights)
         squares = to_numpy(wide_row_squares(rows))
         peak = int(np.argmax(squares)) if squares.size else 0
         reach = float(squares[peak]) if squares.size else -1.0

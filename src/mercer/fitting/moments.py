@@ -16,9 +16,52 @@ import numpy as np
 from ..bases import Whitening
 from ..compute import TiledEngine, array_namespace, on_device_of, self_product, to_numpy
 from ..compute.arrays import placement_of
+from ..exceptions import InvalidRowsError
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
+
+
+@dataclass(frozen=True)
+class BesideColumn:
+    """A column beside rows that have no order, such as their weights: known where the rows are.
+
+    Attributes
+    ----------
+    name : str
+    is_weight : bool
+    count : int
+        Rows, once they are counted.
+    """
+
+    name: str
+    is_weight: bool = False
+    count: int = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def all(self) -> bool:
+        """True: no row is left out, whatever its weight."""
+        return True
+
+    def values(self, column: Any, place: str, start: int) -> np.ndarray:
+        """The entries of an Arrow column; InvalidRowsError names the row of one that is missing."""
+        values = column.to_numpy(zero_copy_only=False)
+        what, bad = "null, NaN or infinity", np.asarray(column.is_null())
+        if values.dtype.kind == "f":
+            bad |= ~np.isfinite(values)
+        if self.is_weight and not bad.any():
+            if values.dtype.kind not in "biuf":
+                raise InvalidRowsError(f"The weights in column {self.name!r} are no numbers.")
+            values = values.astype(float)
+            what, bad = "a negative weight", values < 0
+        if bad.any():
+            raise InvalidRowsError(
+                f"{place} of X holds {what} in column {self.name!r}, first in its row "
+                f"{start + int(bad.argmax()):,} (counted from 0). Leave out such rows first."
+            )
+        return values
 
 
 class RowFunction(ABC):
@@ -38,6 +81,13 @@ class RowFunction(ABC):
     def weighing(self, weights: np.ndarray | None, start: int = 0) -> "RowFunction":
         """The same with the weights of rows number start, start + 1, ..., where it has any."""
         return self
+
+    def with_columns(self, columns: dict[str, np.ndarray], start: int) -> "RowFunction":
+        """The same with what stands in columns beside rows number start, start + 1, ..."""
+        weights = self.weights
+        if not isinstance(weights, BesideColumn):
+            return self
+        return self.weighing(columns[weights.name], start)
 
 
 @dataclass(frozen=True)

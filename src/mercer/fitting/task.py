@@ -266,13 +266,14 @@ def components_problem(
         # Features are judged on pairs of rows, few of which are then looked at.
         (sums,), sample = one_pass(task, function)
     moments = function.finished(sums)
-    if task.array is not None and type(function) is MomentsOf and basis.kernel.definite:
+    spared, plain = task.kernel.expensive, type(function) is MomentsOf
+    if not spared and task.array is not None and plain and basis.kernel.definite:
         r = min(task.count_asked or basis.size, basis.size)
         if multiplies(n, d, basis.size, r, engine.memory):
             exact = GramProblem(task.rows.as_basis(basis.kernel, engine, r), task.center, weights)
     # What a uniform sample says holds for rows that count alike; a product with all says more.
     few = exact is None or (basis.exact_norms and n <= ALL_ROWS)
-    if weights is not None or not few:
+    if weights is not None or not few or spared:
         judges = None
     return ReducedProblem(
         basis,

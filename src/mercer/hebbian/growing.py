@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -84,21 +84,23 @@ class GrowingHebbian:
     """
 
     kernel: Callable[..., Any]
-    n_components: int
-    forgetting: float = 1.0
-    budget: int | None = None
-    oversampling: int = 10
-    block: int = 128
-    novelty: float | None = None
-    center: bool = True
+    n_components: Annotated[int, "[1, inf)"]
+    forgetting: Annotated[float, "(0, 1]"] = 1.0
+    budget: Annotated[int, "[1, inf)"] | None = None
+    oversampling: Annotated[int, "[0, inf)"] = 10
+    block: Annotated[int, "[1, inf)"] = 128
+    novelty: Annotated[float, "[0, 1)"] | None = None
+    center: Any = True
 
-    points: Any = field(init=False)
-    frame: np.ndarray = field(init=False)
-    variances: np.ndarray = field(init=False)
-    variance: float = field(init=False)
-    count: int = field(init=False, default=0)
+    points: Annotated[Any, "n d sparse"] = field(init=False)
+    frame: Annotated[np.ndarray, "n 1+q"] = field(init=False)
+    variances: Annotated[np.ndarray, "q"] = field(init=False)
+    variance: Annotated[float, "(-inf, inf)"] = field(init=False)
+    count: Annotated[int, "[0, inf)"] = field(init=False, default=0)
+    lost: Annotated[np.ndarray, "1+q"] = field(init=False)
+    missed: Annotated[np.ndarray, "1+q"] = field(init=False)
     #: The dictionary of the points, where one was needed.
-    span: GrowingDictionary | None = field(init=False, default=None)
+    span: ClassVar[GrowingDictionary | None] = None
 
     def __post_init__(self):
         self.lost = self.missed = np.zeros(1 + self.carried)

@@ -7,6 +7,7 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,50 @@ class Kernel(BaseEstimator, ABC):
     encoder: Any = None
     #: Parameters that may have a number for each column.
     per_column: tuple[str, ...] = ()
+    #: Whether values cost more than all that is done with them: those that can be are spared.
+    expensive = False
     #: Whether `resolve` needs the least and largest values of all rows, not only of a sample.
     needs_range = False
+    # NumPy's numbers leave multiplication with a kernel to the kernel.
+    __array_ufunc__ = None
+
+    def __new__(cls, *args: Any, columns: Any = None, **params: Any) -> Any:
+        """A kernel, or with `columns` one of these columns alone."""
+        from .algebra import OnColumns
+
+        return super().__new__(cls) if columns is None else OnColumns(cls(*args, **params), columns)
+
+    def __init__(self) -> None:
+        """Parameters only; without any, none may be given."""
+
+    def __add__(self, other: Any) -> Any:
+        from .algebra import Sum
+
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        terms = [list(one.kernels) if type(one) is Sum else [one] for one in (self, other)]
+        return Sum(terms[0] + terms[1])
+
+    def __radd__(self, other: Any) -> Any:
+        """So that `sum` adds kernels up, which starts with 0."""
+        return self if isinstance(other, Real) and other == 0 else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        from .algebra import Product, Scaled
+
+        if isinstance(other, Real):
+            return Scaled(self, float(other))
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        factors = [list(one.kernels) if type(one) is Product else [one] for one in (self, other)]
+        return Product(factors[0] + factors[1])
+
+    __rmul__ = __mul__
+
+    def __pow__(self, degree: Any) -> Any:
+        from .algebra import Power
+
+        return Power(self, degree)
 
     def __str__(self) -> str:
         """Numbers with three digits; `repr` has all of them."""
@@ -120,7 +163,8 @@ class Kernel(BaseEstimator, ABC):
 
     def __call__(self, X, Z=None, dtype=None):
         """The kernel matrix between the rows of X (n, d) and of Z (m, d), in their precision."""
-        pairs = self.pairs(X, Z, dtype)
+        kernel = self.resolve(X) if self.has_widths else self
+        pairs = kernel.pairs(X, Z, dtype)
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **arrays.placement_of(X))
@@ -157,10 +201,25 @@ class Kernel(BaseEstimator, ABC):
                 f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
                 "kernel of a distance. Give a number or None."
             )
+        if self.has_widths:
+            raise ValueError(
+                f"gamma={self.gamma!r} gives each column a width, and {type(self).__name__} is no "
+                "kernel of a distance. Give a number or None."
+            )
         resolved = copy(self)
         if self.gamma is None:
             resolved.gamma = 1.0 / X.shape[1]
         return resolved
+
+    @property
+    def has_widths(self) -> bool:
+        """Whether gamma gives each column a width: `resolve` makes another kernel of it."""
+        return not (self.gamma is None or isinstance(self.gamma, Real | str))
+
+    @property
+    def least_columns(self) -> int:
+        """Columns that rows must have at least."""
+        return 1
 
     def origin(self, X: Array) -> Array:
         """The point that is subtracted from every row before a tile is made, (d,), or None."""
@@ -168,6 +227,11 @@ class Kernel(BaseEstimator, ABC):
 
     def check(self, X: Array) -> None:
         """Raise ValueError if a parameter cannot be used, or rows lie outside the domain."""
+        gamma = self.gamma
+        if isinstance(gamma, Real) and not 0 <= float(gamma) < np.inf:
+            raise ValueError(
+                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
+            )
         self.domain.check(X, type(self).__name__)
 
     def rank(self, d: int) -> int | None:
@@ -252,6 +316,13 @@ class DifferenceKernel(Kernel):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number: "median" and "mean" measure a distance on rows of X."""
+        if self.metric is not None and self.has_widths:
+            from .algebra import OnColumns
+
+            with np.errstate(invalid="ignore"):
+                scales = np.asarray(self.gamma, dtype=float)
+                scales = scales if self.metric == "cityblock" else scales**0.5
+            return OnColumns(clone(self).set_params(gamma=1.0), scales=scales)
         if self.metric is None or not isinstance(self.gamma, str):
             return super().resolve(X, rng)
         resolved, distance = copy(self), typical_distance(X, self.gamma, self.metric, rng)

@@ -43,14 +43,14 @@ class Laplacian(base.DifferenceKernel, DirectKernel):
 
     Parameters
     ----------
-    gamma : float, "median", "mean" or None
+    gamma : float, array of shape (d,), "median", "mean" or None
         A word takes 1 / gamma to be that L1 distance between rows; None is
         1 / number of columns, as in scikit-learn.
     """
 
     metric = "cityblock"
 
-    def __init__(self, gamma: float | str | None = None):
+    def __init__(self, gamma: Any = None):
         self.gamma = gamma
 
     def gamma_at(self, distance: float) -> float:
@@ -129,6 +129,16 @@ class Chi2(AdditiveChi2):
         resolved = super().resolve(X, rng)
         resolved.gamma = 1.0 if self.gamma is None else self.gamma
         return resolved
+
+    def spread(self, X: Array) -> float:
+        """As of other kernels; inf where rows that are rounded to float32 change values by more.
+
+        Rounding changes t = gamma (x - z)^2 / (x + z) by 2 sqrt(t gamma (x + z)) eps at most,
+        which counts exp(-t) times, and by eps^2 gamma (x + z) where rows are equal but for it.
+        """
+        total = 2 * self.gamma * base.farthest(X, None, lambda rows: rows.sum(axis=1))
+        eps = float(np.finfo(np.float32).eps)
+        return super().spread(X) if total**0.5 + eps * total < X.shape[1] else np.inf
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         super().fill(X, Z, out)

@@ -123,6 +123,14 @@ class CompositeKernel(Kernel):
         return sum(value), sum(column)
 
     @property
+    def has_widths(self) -> bool:
+        return any(part.has_widths for part in self.parts())
+
+    @property
+    def least_columns(self) -> int:
+        return max(part.least_columns for part in self.parts())
+
+    @property
     def needs_range(self) -> bool:  # type: ignore[override]
         return any(part.needs_range for part in self.parts())
 

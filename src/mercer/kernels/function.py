@@ -1,13 +1,21 @@
-"""The user's own function of two rows as a kernel; errors say what it returned."""
+"""The user's own function as a kernel, of two rows or of two lists of objects; errors say what it
+returned.
+"""
 
+from copy import copy
 from dataclasses import dataclass
 from inspect import signature
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from ..compute import Array, is_sparse, on_device_of, to_numpy
-from .coordinate import DirectKernel
+from . import base
+from .coordinate import DirectKernel, DirectPairs
+
+# Lots of new objects that are kept: those of calls that run at once.
+RECENT = 16
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +66,216 @@ class Callable(DirectKernel):
         params, name = self.params or {}, f"The kernel {name_of(self.function)}"
         values = [finite_number(self.function(x, z, **params), name) for x in left for z in right]
         return np.array(values, dtype=float).reshape(len(left), len(right))
+
+
+class BlockPairs(DirectPairs):
+    """Tiles between numbers of objects, which single precision might not hold."""
+
+    def tile(self, i, j, out):
+        self.kernel.fill(self.X[i], self.Z[j], out)
+        return out
+
+
+class Objects:
+    """The objects behind rows that hold their numbers, (n, 1), and kernel values that are known.
+
+    Objects of the fit stay; of those that came later the last `RECENT` lots do, so that a model
+    that transforms for days does not grow.
+    """
+
+    names = ("object",)
+
+    def __init__(self, X: Any):
+        self.n, self.room = len(X), 0
+        # Copies, since a list may change. Lots by the number of their first object.
+        self.lots: dict[int, Any] = {0: copy(X)}
+        self.next, self.columns = len(X), dict[int, np.ndarray]()
+        self.diagonal = np.full(self.n, np.nan)
+        self.first: Any = X
+
+    def __deepcopy__(self, memo: dict) -> "Objects":
+        return self
+
+    @classmethod
+    def of(cls, X: Any) -> "Objects":
+        """The objects of a fit; ValueError where X is no list of them."""
+        return cls(sequence(X))
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Numbers for objects, (n, 1); those of the fit keep theirs."""
+        first, self.first = self.first, None
+        X, start = sequence(X), 0
+        same = isinstance(X, list | tuple) and len(X) == self.n
+        if X is not first and not (same and all(map(is_, X, self.lots[0]))):
+            start, self.next = self.next, self.next + len(X)
+            self.lots[start] = X
+        for old in list(self.lots)[1:-RECENT]:
+            self.lots.pop(old, None)
+        return np.arange(start, start + len(X), dtype=float)[:, None]
+
+    def kernel(self, asked: Any) -> base.Kernel:
+        """The kernel of these objects."""
+        bound = copy(asked)
+        bound.objects = self
+        return bound
+
+    def taken(self, numbers: np.ndarray) -> Any:
+        """Objects by their numbers: an array where they came as one, else a list."""
+        starts = np.array(list(self.lots))
+        lot = starts[np.searchsorted(starts, numbers, side="right") - 1]
+        places = numbers - lot
+        X = self.lots[int(lot[0])]
+        if (lot == lot[0]).all() and isinstance(X, np.ndarray):
+            return X[places]
+        return [self.lots[int(a)][int(b)] for a, b in zip(lot, places, strict=True)]
+
+    def known(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The values that were asked for before, NaN elsewhere."""
+        K = np.full((left.size, right.size), np.nan)
+        for values, one, other in ((K, left, right), (K.T, right, left)):
+            inside = np.flatnonzero(one < self.n)
+            for place, number in enumerate(other):
+                column = self.columns.get(int(number))
+                if column is not None:
+                    known = column[one[inside]]
+                    found = np.flatnonzero(~np.isnan(known))
+                    values[inside[found], place] = known[found]
+        i, j = np.nonzero((left[:, None] == right) & (left < self.n)[:, None] & np.isnan(K))
+        K[i, j] = self.diagonal[left[i]]
+        return K
+
+    def remember(self, K: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+        """Keep values between objects of the fit while there is room for their columns."""
+        if left.size == right.size == 1 and left[0] == right[0] < self.n:
+            self.diagonal[left[0]] = K[0, 0]
+            return
+        if left.size < right.size:
+            K, left, right = K.T, right, left
+        inside = np.flatnonzero(left < self.n)
+        for place, number in enumerate(right):
+            full = 8 * self.n * (len(self.columns) + 1) > self.room
+            if number >= self.n or (full and int(number) not in self.columns):
+                continue
+            column = self.columns.setdefault(int(number), np.full(self.n, np.nan))
+            column[left[inside]] = K[inside, place]
+
+
+@dataclass(eq=False, repr=False)
+class BlockFunction(DirectKernel):
+    """The user's function of two lists or arrays of objects: strings, molecules, series, graphs.
+
+    ``KernelPCA(kernel=BlockFunction(f)).fit(strings)``; ``transform`` takes objects too. Values
+    between objects of the fit that were asked for are kept in an eighth of `memory`, and not asked
+    for again: m landmarks of n objects cost at most n m + m^2.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(A, B, **params)`` gives the values between all objects of A and B, of shape
+        (len(A), len(B)): slices of what was passed if that is an array, else lists.
+    definite : bool
+        Whether no matrix of it has a negative eigenvalue: certificates rest on it.
+    params : dict or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> from mercer.kernels import BlockFunction
+    >>> def common(A, B):
+    ...     return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+    >>> words = ["kernel", "colonel", "matrix", "metric", "eigen"]
+    >>> model = KernelPCA(2, kernel=BlockFunction(common, definite=True)).fit(words)
+    >>> model.transform(["kernels"]).shape
+    (1, 2)
+    """
+
+    expensive = True
+    seconds = (2e-6, 0.0)
+    encoder = Objects
+    #: The objects of a fit, once there are some.
+    objects = None
+
+    function: Any
+    definite: bool = False  # type: ignore[misc]
+    params: dict[str, Any] | None = None
+
+    def __call__(self, X, Z=None, dtype=None):
+        """The kernel matrix between objects, or between numbers of those of a fit."""
+        if self.objects is not None:
+            return super().__call__(X, Z, dtype)
+        return self._block(X, X if Z is None else Z)
+
+    def resolve(self, X: Array, rng: Any = None) -> base.Kernel:
+        """The kernel itself, of the same objects."""
+        return copy(self)
+
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
+        return BlockPairs(self, X, Z, dtype)
+
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
+        objects: Any = self.objects
+        left, right = (to_numpy(A)[:, 0].astype(np.int64) for A in (X, Z))
+        K = objects.known(left, right)
+        missing = np.isnan(K)
+        if missing.any():
+            i, j = (np.flatnonzero(missing.any(axis=axis)) for axis in (1, 0))
+            K[np.ix_(i, j)] = self._block(objects.taken(left[i]), objects.taken(right[j]))
+            objects.remember(K, left, right)
+        out[...] = on_device_of(K, out)
+
+    def diag(self, X: Array) -> Array:
+        values = np.empty((X.shape[0], 1))
+        for i in range(X.shape[0]):
+            self.fill(X[i : i + 1], X[i : i + 1], values[i : i + 1])
+        return on_device_of(values[:, 0], X)
+
+    def spread(self, X: Array) -> float:
+        """inf: the function costs the same in any precision."""
+        return np.inf
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError unless a block of some objects of X is symmetric."""
+        X = X[np.linspace(0, X.shape[0] - 1, min(4, X.shape[0])).astype(int)]
+        K = self(X)
+        if np.abs(K - K.T).max() > 1e-5 * np.abs(K).max():
+            raise ValueError(
+                f"The kernel {name_of(self.function)} is not symmetric on objects of the data. "
+                "Take (k(A, B) + k(B, A).T) / 2."
+            )
+
+    def _block(self, A: Any, B: Any) -> np.ndarray:
+        """The function's values; ValueError unless they are finite numbers of the right shape."""
+        name, shape = f"The kernel {name_of(self.function)}", (len(A), len(B))
+        K = self.function(A, B, **(self.params or {}))
+        try:
+            K = np.array(to_numpy(K), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} returned {K!r:.40} for two blocks of objects, and numbers of shape "
+                f"{shape} are expected."
+            ) from error
+        if K.shape != shape:
+            raise ValueError(
+                f"{name} returned an array of shape {K.shape} for blocks of {shape[0]} and "
+                f"{shape[1]} objects, and {shape} is expected. A function of two single rows is "
+                "passed as it is, kernel=function."
+            )
+        if not np.isfinite(K).all():
+            raise ValueError(f"{name} returned values that are not finite. Guard its divisions.")
+        return K
+
+
+def sequence(X: Any) -> Any:
+    """Objects as they are if they can be taken by number, or as a list."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return X
+    if isinstance(X, str) or not hasattr(X, "__len__"):
+        raise ValueError(
+            f"A list or array of objects is expected, and X is of type {type(X).__name__}. "
+            "Pass list(X)."
+        )
+    return list(X)
 
 
 def single_rows(X) -> list:

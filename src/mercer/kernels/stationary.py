@@ -136,12 +136,12 @@ class RBF(StationaryKernel):
 
     Parameters
     ----------
-    gamma : float, "median", "mean" or None
+    gamma : float, array of shape (d,), "median", "mean" or None
         1 / (2 sigma^2). A word takes sigma to be that distance between rows; None is
         1 / number of columns, as in scikit-learn.
     """
 
-    def __init__(self, gamma: float | str | None = None):
+    def __init__(self, gamma: Any = None):
         self.gamma = gamma
 
     def finish(self, T: Array) -> Array:
@@ -181,14 +181,14 @@ class Matern(StationaryKernel):
 
     Parameters
     ----------
-    gamma : float, "median", "mean" or None
+    gamma : float, array of shape (d,), "median", "mean" or None
         As in `RBF`, which is the limit of large nu; the length scale is 1/sqrt(2 gamma).
     nu : 0.5, 1.5 or 2.5
     """
 
     live_tiles = 3
 
-    def __init__(self, gamma: float | str | None = None, nu: float = 1.5):
+    def __init__(self, gamma: Any = None, nu: float = 1.5):
         self.gamma = gamma
         self.nu = nu
 
@@ -268,7 +268,7 @@ class RationalQuadratic(StationaryKernel):
 
     Parameters
     ----------
-    gamma : float, "median", "mean" or None
+    gamma : float, array of shape (d,), "median", "mean" or None
         As in `RBF`, which is the limit of large alpha.
     alpha : float
         Weight of the far tail; smaller is heavier.
@@ -276,7 +276,7 @@ class RationalQuadratic(StationaryKernel):
 
     live_tiles = 2
 
-    def __init__(self, gamma: float | str | None = None, alpha: float = 1.0):
+    def __init__(self, gamma: Any = None, alpha: float = 1.0):
         self.gamma = gamma
         self.alpha = alpha
 

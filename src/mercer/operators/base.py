@@ -180,7 +180,8 @@ def sample_weights(K, k: int) -> np.ndarray:
     m, k = K.shape[0], k - UNGUIDED if k >= 2 * UNGUIDED else k
     values, U = eigh((K + K.T) / 2, subset_by_index=(max(0, m - k), m - 1))
     # LAPACK's choice for a few pairs loses some, or all, where they are equal to rounding.
-    large = values > START_RCOND * max(np.max(values, initial=0.0), 0)
+    # The weights are multiplied in single precision, which holds no more than 1e38.
+    large = values > max(START_RCOND * np.max(values, initial=0.0), 1e-30)
     return U[:, large] / values[large]
 
 

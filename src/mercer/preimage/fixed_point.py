@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
-from ..compute import Array, array_namespace, dtype_name, format_bytes, on_device_of, to_numpy
+from ..compute import (
+    Array,
+    array_namespace,
+    dtype_name,
+    format_bytes,
+    is_sparse,
+    on_device_of,
+    to_numpy,
+)
 from ..compute.arrays import BlocksOnDemand, dtype_in, itemsize, placement_of, running_sums
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, FactoredKernel, Laplacian, Linear, Polynomial
@@ -96,6 +104,14 @@ class FixedPoint(base.Preimage):
         points = basis.points
         if isinstance(points, BlocksOnDemand):
             points = to_numpy(points)
+        if is_sparse(points) and isinstance(kernel, Linear):
+            return LinearPreimage((points.T @ to_numpy(frame)).T)
+        if is_sparse(points) and 8 * points.shape[0] * points.shape[1] > basis.engine.memory // 4:
+            raise ValueError(
+                f"preimage='fixed-point' climbs among dense points, and {points.shape[0]:,} of "
+                f"{points.shape[1]:,} columns do not fit memory="
+                f"{format_bytes(basis.engine.memory)}. Use preimage='ridge' or fewer landmarks."
+            )
         points = base.some_rows(points, points.shape[0])
         frame = on_device_of(frame, points)
         if isinstance(kernel, Linear):

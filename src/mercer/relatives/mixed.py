@@ -102,6 +102,17 @@ class Gower(DifferenceKernel, DirectKernel):
         units = np.where(ranges > 0, ranges, 1.0)
         return farthest(X, self.origin(X), lambda rows: abs(contiguous(rows) / units).mean(axis=1))
 
+    def spread(self, X: Array) -> float:
+        """As of other kernels; inf where rounding to float32 could make unequal codes equal."""
+        codes = self._per_column(X.shape[1]) == 0
+
+        def rounding(rows):
+            rows = contiguous(rows)[:, codes]
+            return abs(rows - rows.astype(np.float32)).sum(axis=1)
+
+        exact = not codes.any() or farthest(X, None, rounding) == 0
+        return super().spread(X) if exact else np.inf
+
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Sums of triangles over columns, then their mean."""
         add_coordinates("triangle_sums", triangle, X, Z, out, self._per_column(X.shape[1]))

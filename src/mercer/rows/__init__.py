@@ -11,8 +11,9 @@ belong to the task of a fit, and what is summed to row functions (`mercer.fittin
 - `BlockRows`: files, stores, iterators, functions that return one: whatever
   `mercer.files.open_source` takes.
 - `DaskRows`: Dask arrays and dataframes, on whichever scheduler is active.
+- `SparkRows`, `RayRows`: tables on a cluster whose rows have no order (`mercer.rows.frames`).
 
-A new kind (Spark, Ray) is one file and one line of `KINDS`; no other folder asks for the kind.
+A new kind is one file and one line of `KINDS`; no other folder asks for the kind.
 """
 
 from collections.abc import Callable
@@ -34,12 +35,17 @@ from .array import (
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
+from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
+from .ray import RayRows, is_ray, open_ray
+from .spark import SparkRows, is_spark, open_spark
 
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
+    (is_spark, open_spark),
+    (is_ray, open_ray),
     (is_source, open_blocks),
 ]
 array.KINDS = KINDS
@@ -51,8 +57,11 @@ __all__ = [
     "DaskRows",
     "OfExpansion",
     "Opening",
+    "RayRows",
     "RowFunction",
     "Rows",
+    "SparkRows",
+    "beside",
     "count_rows",
     "engine_for",
     "errors_of",

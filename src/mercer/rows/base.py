@@ -113,7 +113,7 @@ class Rows(ABC):
         parts = self._partial_sums(function, title, again, done, checkpoint)
         for part, done in parts:
             total = part if total is None else total + part
-            if stage.due:
+            if stage.due and not done.get("unsure"):
                 write(done)
         if checkpoint is not None and not done.get("complete"):
             write(done | {"complete": True})
@@ -132,7 +132,8 @@ class Rows(ABC):
 
         That is a dict of numbers and text. A pass goes on behind the one it is given, and yields
         nothing where that is `complete`. With a checkpoint parts are small enough to be written,
-        and rows that were summed before and changed since are refused.
+        and rows that were summed before and changed since are refused: a part is not written while
+        it is `unsure` whether they did.
         """
 
     @abstractmethod

@@ -45,6 +45,8 @@ WHOLE_SHARE = 4
 IDENTITY_ROWS = 256
 # Seconds after which a file's time of change is older than file systems count, which is in up to 2.
 SETTLED = 3.0
+# Digests of a pass that are kept: the next one writes its state where they are compared.
+MARKS = 64
 
 
 class BlockRows(Rows):
@@ -65,10 +67,14 @@ class BlockRows(Rows):
         self, X: Array, memory: int | str | None = None, columns: Any = None, verbose: int = 0
     ):
         self.original, self.memory, self.verbose = X, parse_bytes(memory), verbose
-        self.source = open_source(X, columns=columns) if columns else open_source(X)
+        asked = {"columns": columns} if columns else {}
+        self.source = open_source(X, memory=memory, **asked)
         self.names, self.sparse = self.source.columns, self.source.sparse
         # Of all rows: their number, and the digest that passes with a checkpoint must find.
         self.count, self._hashed = self.source.n_rows, ""
+        # Digests on the way, by the number of rows before, and of how many blocks one is kept.
+        self._marks: dict[int, str] = {}
+        self._stride = 1
         width = 8 * self.source.n_columns
         self._block = int(min(BLOCK_ROWS, max(1, self.memory // (BLOCK_SHARE * width))))
 
@@ -106,6 +112,7 @@ class BlockRows(Rows):
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
         count, total, hashed = summed, RowDigest(), done.get("hashed", "")
+        marks = dict(done.get("marks", ()))
         stamps = None if checkpoint is None else self._stamps()
         # A file that nobody has written to since need not be read to know that.
         untouched = stamps is not None and stamps == done.get("stamps")
@@ -114,16 +121,27 @@ class BlockRows(Rows):
         if done.get("complete"):
             # Compared when the rows are next read, or at the end of a fit that reads them no more.
             checkpoint.check_rows(self.source.name, self.count or count, count)
-            self._hashed = hashed
+            self._hashed, self._marks = hashed, marks
             checkpoint.confirm = None if untouched else partial(self._compare, checkpoint)
         else:
             start = count = summed if untouched else 0
+            # Rows of a pass before are compared in this one, which writes no state of other rows.
+            unsure = checkpoint is not None and checkpoint.confirm is not None
             with self._reading(title, block, start) as blocks:
                 for rows in blocks:
                     first, count = count, count + rows.shape[0]
                     hashed = "" if checkpoint is None or start else total.add(rows)
+                    if hashed and not (count // block) % self._stride:
+                        marks[count] = hashed
+                    if len(marks) > MARKS:
+                        self._stride *= 2
+                        marks = dict(list(marks.items())[1::2])
+                    if unsure and count in self._marks:
+                        checkpoint.check_rows(self.source.name, hashed, self._marks[count])
                     if first >= summed:
                         place = {"rows": count, "block": block, "hashed": hashed, "stamps": stamps}
+                        place["marks"] = list(marks.items())
+                        place["unsure"] = unsure and count not in self._marks
                         yield function(rows, first), place
                     elif count >= summed:
                         checkpoint.check_rows(self.source.name, hashed, done["hashed"])

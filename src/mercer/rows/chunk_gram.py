@@ -15,10 +15,9 @@ import numpy as np
 
 from ..bases.base import GramBasis
 from ..bases.points import DRAFT_SPREAD, PointGram
-from ..compute import is_sparse, match_sparsity, stack_rows, to_numpy
+from ..compute import format_bytes, is_sparse, match_sparsity, stack_rows, to_numpy
 from ..compute.engine import TileStore, row_blocks, tile_sums
 from ..compute.linalg import times_few
-from ..compute.memory import format_bytes
 from ..fitting.costs import client_vectors
 from ..fitting.expansion import KernelExpansion
 from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_sum

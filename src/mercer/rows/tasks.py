@@ -19,8 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ..compute.engine import TiledEngine, count_threads, make_engine
-from ..compute.memory import FREE_SHARE, available_memory, parse_bytes
+from ..compute.engine import (
+    FREE_SHARE,
+    TiledEngine,
+    available_memory,
+    count_threads,
+    make_engine,
+    parse_bytes,
+)
 
 # Parts of a sum that one task adds: few enough to hold, many enough that trees stay flat.
 FAN_IN = 8

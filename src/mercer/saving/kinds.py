@@ -33,13 +33,15 @@ from ..kernels import Kernel
 from ..kernels.derived import CompositeKernel
 
 FINITE = "(-inf, inf)"
-COUNT = Annotated[int, "[0, inf)"]
 WHOLE = Annotated[int, "[1, inf)"]
 # Words beside the sides of an array, and the kinds of NumPy's types that they stand for.
 TYPES = {"int": "iu", "text": "O", "real": "biuf"}
 WORDS, NONE = {*TYPES, "sparse", "wide"}, " or None"
 # Sides that are never 0: those that count rows, points, columns or clusters.
 FILLED = {"n", "s", "t", "a", "d", "c"}
+
+# Columns that kernels of some columns may need, on which they are tried.
+MOST_COLUMNS = 10**7
 
 Sizes = dict[str, Any]
 
@@ -151,10 +153,10 @@ def is_resolved(kernel) -> bool:
         parts = value if isinstance(value, list | tuple) else [value]
         if not (composite and parts and all(map(is_resolved, parts))):
             return False
-    if float(kernel.gamma or 0.0) < 0:
-        return False
     try:
-        kernel.check(kernel.domain.nearest(np.zeros((1, 1))))
+        # A forged file may name any column.
+        row = np.zeros((1, min(kernel.least_columns, MOST_COLUMNS)))
+        kernel.check(kernel.domain.nearest(row))
     except ValueError as error:
         raise ModelFileError(f"the kernel {kernel!r:.60} cannot be used: {error}") from error
     return True

@@ -13,7 +13,7 @@ that ran the fit. A model that learns from a stream keeps what it needs to go on
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
@@ -47,7 +47,7 @@ from ..stream.components import BatchRecord, State
 from ..stream.dictionary import GrowingDictionary
 from ..stream.moments import FixedSpan, FourierStream, Stream
 from .archive import Pieces
-from .kinds import COUNT, FINITE, SIZES, WHOLE
+from .kinds import FINITE, SIZES, WHOLE
 
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
 # which half is stored, takes a fourth of its box.
@@ -91,12 +91,16 @@ class Part:
 
 def part(cls, check=lambda thing: True, read=None, build=None, tag=None, **kinds) -> Part:
     """A part by its fields; those of a dataclass or a named tuple are of their annotation."""
-    optional = set()
-    if build is None and (is_dataclass(cls) or issubclass(cls, tuple)):
+    optional, names = set(), set()
+    if is_dataclass(cls):
+        names = {one.name for one in fields(cls)}
+    elif issubclass(cls, tuple):
+        names = set(cls._fields)
+    if names and build is None and not kinds.keys() <= names:
+        raise TypeError(f"{cls.__name__} has no fields {kinds.keys() - names}")
+    if names and kinds.keys() <= names:
         hints, parameters = get_type_hints(cls, include_extras=True), signature(cls).parameters
-        if kinds.keys() - parameters.keys():
-            raise TypeError(f"{cls.__name__} has no fields {kinds.keys() - parameters.keys()}")
-        kinds = {name: kinds.get(name, hints[name]) for name in parameters}
+        kinds = {name: kinds.get(name, hints[name]) for name in hints if name in names}
         optional = {name for name, p in parameters.items() if p.default is not Parameter.empty}
     if read is None:
         read = lambda thing: {name: getattr(thing, name) for name in kinds}  # noqa: E731
@@ -274,7 +278,6 @@ def fits_columns(table: TableEncoding) -> bool:
 # Squared length of a direction at most, which learning keeps near 1.
 LONGEST = 100.0
 ROWS = "n d sparse"
-FORGETTING = "(0, 1]"
 SIZES |= {
     "Certificate": lambda certificate: (certificate.eigenvalue_lower.size,),
     "Centers": lambda centers: (centers.centers.shape[1],),
@@ -376,20 +379,7 @@ STREAMS = [
         ),
         build=resumed,
         kernel=Kernel,
-        n_components=WHOLE,
-        forgetting=FORGETTING,
-        budget=(WHOLE, None),
-        oversampling=COUNT,
-        block=WHOLE,
-        novelty=("[0, 1)", None),
-        center=Any,
-        points=ROWS,
-        frame="n 1+q",
-        variances="q",
-        variance=FINITE,
         count=WHOLE,
-        lost="1+q",
-        missed="1+q",
     ),
 ]
 RESULTS = [
@@ -412,8 +402,7 @@ RECORDS = (
 )
 RECIPES: tuple[type, ...] = (
     *kernels.KERNELS.values(),
-    kernels.Callable,
-    kernels.Hollow,
+    *kernels.OBJECTS,
     *bases.BASES.values(),
     *selectors.SELECTORS.values(),
     *solvers.SOLVERS.values(),

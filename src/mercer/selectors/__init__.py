@@ -35,8 +35,8 @@ Measured loss over the smallest possible, geometric mean of eleven data sets, 10
     1.69  KMeans(snap=True)           2.49  Novelty                   2.96  GreedyCholesky
 
 For sparse kernel PCA itself, loadings with most entries zero, see `sparse_components`.
-A new selector is a subclass of `Selector` and a line in `SELECTORS`, which is also the list that
-the tests run over.
+A new selector is a subclass of `Selector` that is imported here: `SELECTORS`, over which the tests
+run, are all of these.
 """
 
 from .base import Selector
@@ -49,25 +49,9 @@ from .sampling import FarthestPoint, KMeans, NormWeighted, RidgeLeverage, TwoSta
 from .sparse import SparseComponents, sparse_components
 
 SELECTORS: dict[str, type[Selector]] = {
-    cls.__name__: cls
-    for cls in (
-        Uniform,
-        NormWeighted,
-        SparseGreedy,
-        Novelty,
-        SparseBayes,
-        ComponentLasso,
-        GroupLasso,
-        FullGreedy,
-        SubspaceGreedy,
-        RPCholesky,
-        GreedyCholesky,
-        RidgeLeverage,
-        KMeans,
-        FarthestPoint,
-        PreimageDictionary,
-        TwoStage,
-    )
+    name: kind
+    for name, kind in list(vars().items())
+    if isinstance(kind, type) and issubclass(kind, Selector) and kind is not Selector
 }
 
 __all__ = ["SELECTORS", "NoveltyRule", "Selector", "SparseComponents", "sparse_components"]

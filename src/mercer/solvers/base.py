@@ -60,6 +60,19 @@ class Evidence:
     doubt: float = 0.0
     unit: float = 1.0
 
+    def most_above(self, mu: float) -> float:
+        """How many eigenvalues exceed mu, at most, by sums of squares; inf without them.
+
+        See `fitting.certificate.upper_ends`.
+        """
+        if self.square is None or self.RR is None:
+            return np.inf
+        left = self.square - self.values @ self.values - 2 * float(np.trace(self.RR))
+        clear = mu - np.sqrt(max(left, 0.0) + 1e-14 * self.square)
+        if not clear > 0:
+            return np.inf
+        return int(np.sum(np.linalg.eigvalsh(np.diag(self.values) + self.RR / clear) > mu))
+
 
 @dataclass(frozen=True)
 class Eigenpairs:

@@ -84,7 +84,9 @@ class BlockKrylov(Solver):
     Parameters
     ----------
     block : int or None
-        Vectors a product; None for the number of components plus `oversampling`.
+        Vectors a product; None for the number of components plus `oversampling`, at most 128.
+        With fewer than components, an eigenvalue of as many copies may have more: the fit has then
+        converged only where sums of squares show that it has not.
     oversampling : int
         Vectors carried beyond those asked for. 15 in place of 7 save one pass in six, and with
         the column for the row means 16 components make a block of 32, which GEMM likes.
@@ -118,10 +120,11 @@ class BlockKrylov(Solver):
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
         # The block beside a full basis needs room to be orthogonal to it.
         sizes = Sizes(block, carried, min(columns, n - block))
-        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         draft = operator.draft or operator
         # Passes with a draft gain nothing below its floor.
         floor = FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
+        alike = 2 * max(tol, floor)
+        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report, block, alike)
         level = int(operator.draft is not None)
         ritz = search(draft, level, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
@@ -229,8 +232,8 @@ class Ritz:
             self.values[:r],
             self.vectors[:, :r],
             residuals,
-            converged=bool(np.max(residuals) <= watch.tol * top(self.values)),
             n_passes=watch.n_passes,
+            converged=watch.converged(self.values, residuals),
             least=watch.least,
             evidence=watch.evidence,
         )
@@ -239,17 +242,21 @@ class Ritz:
 class Watch:
     """Counts passes, reports each, and remembers a request to stop."""
 
-    def __init__(self, wanted, max_passes, tol, report):
+    def __init__(self, wanted, max_passes, tol, report, block=None, alike=0.0):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
+        self.block, self.alike = block or wanted, alike
         self._seen: dict[tuple[int, bool], Evidence] = {}
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
 
-    def __call__(self, values, residuals) -> float:
-        """Count a pass; return the largest wanted residual over the largest eigenvalue."""
+    def __call__(self, values, residuals, rounding: float = 0.0) -> float:
+        """Count a pass; return the largest wanted residual over the largest eigenvalue.
+
+        `rounding` is that of products by a draft that the values were made of.
+        """
         self.n_passes += 1
-        self.least = min(self.least, float(values[-1]))
+        self.least = min(self.least, float(values[-1]) + rounding)
         residual = float(np.max(residuals[: self.wanted])) / top(values)
         state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
@@ -258,6 +265,25 @@ class Watch:
     def see(self, A, level, values, RR, refined=False) -> None:
         """Record products with a basis; A is the operator or a draft of it."""
         self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
+
+    def converged(self, values, residuals) -> bool:
+        """True if residuals are below the tolerance, and no copy of an eigenvalue can be missing.
+
+        A Krylov space holds as many copies of an eigenvalue as its block has vectors, at most. With
+        so many there may be more, which stand before all smaller ones. Eigenvalues that the search
+        could not tell apart, of a distance of `alike`, count as copies.
+        """
+        if not np.max(residuals[: self.wanted]) <= self.tol * top(values):
+            return False
+        first, near = values[: self.wanted], self.alike * top(values)
+        last = first[self.block - 1 :]
+        full = (first[: last.size] - last <= near) & (last > first[-1] + near)
+        if not full.any():
+            return True
+        mu = float(np.min(last[full])) - near
+        # Eigenvalues of a draft in single precision may be smaller.
+        sums = (seen.most_above(mu - near * seen.level) for seen in self.evidence if seen.level < 2)
+        return bool(min(sums, default=np.inf) <= np.sum(first > mu))
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -372,7 +398,7 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     shift = weights @ (rows * change) / (weights @ rows**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
-    converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
+    converged = watch.converged(values, residuals)
     # U'AU is not diagonal: its eigenvalues, not its diagonal, are in the order of A's.
     change -= rows * shift
     turned, Y = small_eigh(np.diag(values + shift) + rows.T @ (weights[:, None] * change))
@@ -472,8 +498,9 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
         values, Y = small_eigh(T[:q, :q])
         left = times(outside[:, :q], Y[:, :b])
         residuals = column_norms(left[:, :r])
-        doubt = rounding * top(values) * float(np.max(column_norms(Y[k:, :r])))
-        residual = watch(values, residuals + doubt)
+        of_draft = rounding * top(values)
+        doubt = of_draft * float(np.max(column_norms(Y[k:, :r])))
+        residual = watch(values, residuals + doubt, of_draft)
         if residual <= goal or watch.over or np.max(residuals) < doubt:
             break
     left = times(outside[:, :q], Y[:, : sizes.start])

@@ -41,9 +41,10 @@ PROBES, MISSED = 8, 1e-10
 # If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
 # one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed; for
-# fewer it takes as long as all else. From ROWS on a block of SPARE vectors more takes less time.
-MANY, MANY_ROWS, ROWS, SPARE = 10, 2000, 1500, 16
+# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed, and
+# of any number up to FEW_ROWS; else it takes too long. From ROWS on a block of SPARE vectors more
+# takes less time.
+MANY, MANY_ROWS, FEW_ROWS, ROWS, SPARE = 10, 2000, 250, 1500, 16
 # Share of the last of r eigenvalues, times r, that all others are first tried to be below it by,
 # and that of the first by which they may exceed it where eigenvalues are close.
 APART, ALIKE = 0.04, 1e-9
@@ -199,14 +200,15 @@ class Arpack(Solver):
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square: Any = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
-        factored = formed and r >= MANY and n <= MANY_ROWS
+        factored = formed and n <= (MANY_ROWS if r >= MANY else FEW_ROWS)
+        missed = 0
         for _ in range(r + 2):
             AU, top = block(U), float(np.max(np.abs(values), initial=0.0))
             least, rest = np.min(values, initial=top), np.inf
             if factored and values.size == r:
                 rest = rest_bound(matrix, values, U, square**0.5)
             if rest < np.inf:
-                seen = factored_evidence(values, U, AU, rest)
+                seen, missed = factored_evidence(values, U, AU, rest), 0
                 break
             by_block = formed and n >= ROWS and not factored and values.size == r
             if by_block:
@@ -222,7 +224,7 @@ class Arpack(Solver):
             slow = not complete and (factored or count > SLOW * lanczos_size(n, r))
             if not missed and not slow:
                 break
-            new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
+            new_values, V = self._search(counted, values, U, min(missed or 1, n - 1), rng, goal)
             if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
             # Of few rows the first n columns span everything; pairs found twice are dependent.
@@ -232,13 +234,16 @@ class Arpack(Solver):
             near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
             index = np.flatnonzero(near)[:r]
             values, U, AU = values[index], U[:, index], AU[:, index]
+        else:  # every round found another one
+            missed = 1
         if values.size < r:
             raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
         pairs = Eigenpairs(values, U, residuals, n_passes=count + 1, least=least, searched=searched)
-        return replace(reported(pairs, report, tol), evidence=(seen,))
+        pairs = reported(pairs, report, tol)
+        return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside `values` and U, which are moved below all others."""

@@ -1,8 +1,9 @@
 """Sparse graphs: that of nearest neighbors, known for new rows as well, and the solver for them.
 
-A row is tied with weight 1/2 to each of its k nearest rows, and with 1/2 more to those whose k
-nearest it is among: A = (C + C') / 2 with C the 0-1 matrix of neighbors, as scikit-learn has it. A
-row counts as its own nearest neighbor.
+A row is tied with weight w/2 to each of its k nearest rows, and with w/2 more to those whose k
+nearest it is among: A = (W + W') / 2, as scikit-learn has it with w = 1. A row counts as its own
+nearest neighbor. With local widths w = exp(-d^2 / (r r')) for the distances r of both rows to the
+last of their neighbors, whatever the density around them (Zelnik-Manor & Perona 2004).
 """
 
 from dataclasses import dataclass, replace
@@ -11,17 +12,18 @@ from typing import Annotated, Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
 
-from ..compute import is_sparse
+from ..compute import TiledEngine, is_sparse, make_engine, row_blocks
 from ..compute.arrays import Array
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
 from ..solvers.base import Report, qr, rayleigh_ritz, ritz_evidence, silent
+from .neighbors import Screen, nearest, neighbors_of_all
 
-# Distances computed at once for new rows.
-BLOCK_ENTRIES = 2**22
+# Rows of given distances that are sorted at once.
+BLOCK_ROWS = 1024
+# Weights below this would not be stored, and a tie lost with them.
+LEAST_WEIGHT = 1e-300
 # Rows up to which the solver decomposes the matrix as a whole.
 DENSE_ROWS = 300
 
@@ -39,76 +41,138 @@ class NeighborGraph:
     n_neighbors : int
     points : array or sparse matrix of shape (n, d), or None
         The rows; None where distances are given.
+    local : bool
+        Whether weights go by local widths; else they are one.
     """
 
     matrix: Annotated[Any, "n n sparse"]
     radii: Annotated[np.ndarray, "n"]
     n_neighbors: Annotated[int, "[1, inf)"]
     points: Annotated[Any, "n d sparse or None"] = None
+    local: bool = False
 
     @classmethod
-    def of(cls, X: Array, n_neighbors: int, n_jobs: int | None, given: bool) -> "NeighborGraph":
-        """The graph of the rows of X, or of the distances X (n, n) where they are `given`."""
-        metric = "precomputed" if given else "minkowski"
-        X = sorted_distances(X) if given else X
-        search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs).fit(X)
-        distances, index = search.kneighbors(X)
-        radii, C = distances[:, -1].copy(), neighbor_matrix(index, X.shape[0])
-        del distances, index  # as large as the graph
-        matrix = sparse.csr_matrix(C + C.T)
-        matrix.data *= 0.5
-        return cls(matrix, radii, n_neighbors, None if given else X)
+    def of(
+        cls, X: Array, n_neighbors: int, engine: TiledEngine, way: str, local: bool
+    ) -> "NeighborGraph":
+        """The graph of the rows of X, whose neighbors are found in a `search_way`."""
+        index, distances = neighbors_of_all(X, n_neighbors, engine, way)
+        return cls.tied(distance_matrix(index, distances, X.shape[0]), local, X)
 
-    def rows(self, X: Array, n_jobs: int | None = None) -> sparse.csr_matrix:
+    @classmethod
+    def given(cls, D: Array, n_neighbors: int | None, local: bool) -> "NeighborGraph":
+        """The graph of distances D (n, n): of so many neighbors, or of all in a sparse one."""
+        return cls.tied(nearest_given(D, n_neighbors), local, None)
+
+    @classmethod
+    def tied(cls, D: sparse.csr_matrix, local: bool, points: Array) -> "NeighborGraph":
+        """The graph of the distances of every row to its neighbors."""
+        counts = np.diff(D.indptr)
+        rows, radii = np.repeat(np.arange(counts.size), counts), np.zeros(counts.size)
+        np.maximum.at(radii, rows, D.data)
+        D.data = weights(D.data, radii[rows], radii[D.indices]) if local else np.ones(D.nnz)
+        matrix = sparse.csr_matrix(D + D.T)
+        matrix.data *= 0.5
+        return cls(matrix, radii, int(counts.max()), points, local)
+
+    def rows(self, X: Array, engine: TiledEngine | None = None) -> sparse.csr_matrix:
         """Affinities of the rows of X with the training rows, (len(X), n).
 
         X holds rows, or their distances to the training rows. A training row has the affinities
         that it had in the fit.
         """
-        n = self.radii.size
-        if self.points is None:
-            X, search = sorted_distances(X), NearestNeighbors(metric="precomputed")
-            # The search reads no more than the number of training rows: strides of zero.
-            search.fit(np.broadcast_to(0.0, (n, n)))
-            C = neighbor_matrix(search.kneighbors(X, self.n_neighbors)[1], n)
-            if not is_sparse(X):
-                return sparse.csr_matrix(0.5 * (C + (self.radii >= X)))
-            near = sparse.coo_matrix(X)
-            within = near.data <= self.radii[near.col]
-            places = near.row[within], near.col[within]
-            R = sparse.csr_matrix((np.ones(within.sum()), places), X.shape)
-            return sparse.csr_matrix(0.5 * (C + R))
-        search = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=n_jobs).fit(self.points)
-        step = max(1, BLOCK_ENTRIES // n)
-        blocks = (X[i : i + step] for i in range(0, X.shape[0], step))
-        return sparse.vstack([self._block(block, search) for block in blocks], format="csr")
-
-    def _block(self, X, search):
-        index = search.kneighbors(X, return_distance=False)
-        C = neighbor_matrix(index, self.radii.size)
-        R = sparse.csr_matrix((pairwise_distances(X, self.points) < self.radii).astype(float))
-        A = 0.5 * (C + R)
-        # Rounding may put a training row on either side of a radius that it defines.
-        first = index[:, 0]
-        if is_sparse(X) or is_sparse(self.points):
-            difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(self.points[first]))
+        n, Z, shape = self.radii.size, self.points, (X.shape[0], self.radii.size)
+        if Z is None:
+            near = nearest_given(X, self.n_neighbors, strict=False)
+            all_given = sparse.coo_matrix(X) if is_sparse(X) else None
+            i, j = np.nonzero(self.radii >= X) if all_given is None else all_given.coords
+            d = X[i, j] if all_given is None else all_given.data
+            inside = d <= self.radii[j]
+            i, j, d = i[inside], j[inside], d[inside]
+        else:
+            engine = make_engine() if engine is None else engine
+            near = distance_matrix(*nearest(X, Z, self.n_neighbors, engine), n)
+            i, j, d = Screen(Z, engine).within(X, self.radii)
+        counts = np.diff(near.indptr)
+        starts = np.minimum(near.indptr[:-1], max(near.nnz - 1, 0))
+        first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
+        rows, own = np.repeat(np.arange(shape[0]), counts), np.zeros(shape[0])
+        np.maximum.at(own, rows, near.data)
+        ties, back = np.ones(near.nnz), np.ones(d.size)
+        if self.local:
+            ties = weights(near.data, own[rows], self.radii[near.indices])
+            back = weights(d, own[i], self.radii[j])
+        near.data = ties
+        A = sparse.csr_matrix(0.5 * (near + sparse.csr_matrix((back, (i, j)), shape)))
+        # Rounding may put a training row on either side of a radius that it defines; and its own
+        # neighbors do not say whose neighbor it is.
+        if Z is None:
+            same = at_zero & is_sparse(X)
+        elif is_sparse(X) or is_sparse(Z):
+            difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(Z[first]))
             same = np.asarray(difference.sum(axis=1)).ravel() == 0
         else:
-            same = (self.points[first] == X).all(axis=1)
+            same = (Z[first] == X).all(axis=1)
         training, new = (sparse.diags(part.astype(float)) for part in (same, ~same))
         return training @ self.matrix[first] + new @ A
 
 
-def neighbor_matrix(index, n: int) -> sparse.csr_matrix:
-    """The 0-1 matrix of neighbors, (len(index), n)."""
+def weights(distances, left, right) -> np.ndarray:
+    """exp(-d^2 / (r r')), and next to nothing where a width is zero and the distance is not."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(distances > 0, (distances / left) * (distances / right), 0.0)
+    return np.maximum(np.exp(-ratio), LEAST_WEIGHT)
+
+
+def distance_matrix(index, distances, n: int) -> sparse.csr_matrix:
+    """Neighbors and their distances, both (b, k), as a matrix (b, n); zeros are stored."""
     rows, k = index.shape
-    starts = np.arange(0, rows * k + 1, k)
-    return sparse.csr_matrix((np.ones(rows * k), index.ravel(), starts), shape=(rows, n))
+    parts = distances.ravel(), index.ravel(), np.arange(0, rows * k + 1, k)
+    return sparse.csr_matrix(parts, shape=(rows, n))
 
 
-def sorted_distances(D):
-    """Distances with those of every row in rising order, as the search wants sparse ones."""
-    return sort_graph_by_row_values(D, warn_when_not_sorted=False) if is_sparse(D) else D
+def given_neighbors(index: Any, distances: Any) -> sparse.csr_matrix:
+    """Distances to given neighbors, two arrays (n, k), as a sparse matrix (n, n)."""
+    index, distances = np.asarray(index), np.asarray(distances, dtype=float)
+    n = len(index)
+    numbers = index.ndim == 2 and index.size and index.dtype.kind in "iu"
+    if not numbers or index.shape != distances.shape or index.min() < 0 or index.max() >= n:
+        raise ValueError(
+            "Given neighbors are a pair (indices, distances) of arrays of one shape, "
+            f"(n_samples, n_neighbors), with row numbers below n_samples. Got shapes {index.shape} "
+            f"and {distances.shape}."
+        )
+    return distance_matrix(index, distances, n)
+
+
+def nearest_given(D, k: int | None, strict: bool = True) -> sparse.csr_matrix:
+    """The k nearest of given distances, nearest first; all of a sparse matrix for None.
+
+    Unless it is `strict`, as many of a sparse matrix as there are.
+    """
+    if not is_sparse(D):
+        dense = []
+        for block in row_blocks(D.shape[0], BLOCK_ROWS):
+            index = np.argpartition(D[block], (k or 1) - 1, axis=1)[:, :k]
+            d = np.take_along_axis(D[block], index, axis=1)
+            order = np.lexsort((index, d), axis=1)
+            dense.append([np.take_along_axis(part, order, axis=1) for part in (index, d)])
+        index, d = (np.concatenate(part) for part in zip(*dense, strict=True))
+        return distance_matrix(index, np.asarray(d, dtype=float), D.shape[1])
+    counts = np.diff(D.indptr)
+    if strict and counts.min() < (k or 1):
+        row = int(counts.argmin())
+        raise ValueError(
+            f"Row {row} has {counts[row]} given neighbors, and {k or 1} are asked for by "
+            "n_neighbors. Give more distances, or n_neighbors='auto' for all that are given."
+        )
+    rows = np.repeat(np.arange(counts.size), counts)
+    order = np.lexsort((D.indices, D.data, rows))
+    if k is not None:
+        order = order[np.arange(rows.size) - np.repeat(D.indptr[:-1], counts) < k]
+        counts = np.minimum(counts, k)
+    parts = D.data[order].astype(float), D.indices[order], np.append(0, np.cumsum(counts))
+    return sparse.csr_matrix(parts, shape=D.shape)
 
 
 @dataclass(eq=False, repr=False)
@@ -178,10 +242,11 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
 
     A row without any tie has none: its eigenvalue is zero.
     """
-    count, piece = connected_components(operator.basis.sparse(), directed=False)
-    sizes = np.bincount(piece, minlength=count)
+    G = operator.basis.sparse()
+    count, piece = connected_components(G, directed=False)
+    ties = np.bincount(piece, np.diff(G.indptr), minlength=count)
     volumes = np.bincount(piece, operator.degrees, minlength=count)
-    tied = np.flatnonzero(sizes > 1)
+    tied = np.flatnonzero(ties)
     tied = tied[np.argsort(-volumes[tied], kind="stable")]
     place = np.full(count, -1)
     place[tied] = np.arange(tied.size)

@@ -1,0 +1,224 @@
+"""Isomap as a scikit-learn estimator: classical scaling of distances along a graph of neighbors."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import combinations
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, dijkstra
+from sklearn.utils.validation import check_is_fitted
+
+from ..compute import format_bytes, make_engine, restore, row_blocks
+from ..compute.arrays import Same
+from ..exceptions import tell
+from ..fitting.choosing import Plan
+from ..mds import distances
+from ..spectral.graph import distance_matrix
+from ..spectral.neighbors import nearest, neighbors_of_all, search_way
+from ._checks import AT_LEAST_1, Interval, StrOptions
+from ._door import NOT_SAVED, Door, Fitted, kept
+from .mds import ClassicalMDS
+
+# Bytes for each entry of paths that are found at once.
+PATH_BYTES = 24
+# Pieces of a graph that are joined pair by pair.
+MOST_PIECES = 100
+
+
+@dataclass(eq=False, repr=False)
+class Isomap(ClassicalMDS):
+    """Isomap: coordinates whose distances are those along the rows, from neighbor to neighbor.
+
+    As `sklearn.manifold.Isomap`: the graph of nearest neighbors, its shortest paths, and classical
+    scaling of their lengths (Tenenbaum, de Silva & Langford 2000). Only the eigenpairs asked for
+    are found, with a certificate; with `landmarks` only paths from these, m x n in place of n x n
+    numbers (de Silva & Tenenbaum 2003).
+
+    Parameters
+    ----------
+    n_components : int or float, default=2
+        Dimensions, as of `mercer.ClassicalMDS`.
+
+    n_neighbors : int, default=5
+        Neighbors of a row, without itself.
+
+    landmarks : int, float, array of int or None, default=None
+        None for all paths, as of `mercer.ClassicalMDS`.
+
+    neighbor_search : "auto", "exact" or "approximate", default="auto"
+        As of `mercer.SpectralEmbedding`.
+
+    tol, random_state, memory, n_jobs, verbose
+        As of `mercer.ClassicalMDS`. Without landmarks `memory` must hold n x n distances.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The coordinates.
+
+    eigenvalues_ : array of shape (n_components,)
+        Of the double-centered squares of the path lengths.
+
+    plan_ : Plan
+        What was chosen and why, the search for neighbors with it.
+
+    graph_ : sparse matrix of shape (n_samples, n_samples)
+        Distances between neighbors; where rows fall into pieces, with the shortest tie between
+        each two of them, as in scikit-learn.
+
+    strain_, stress_, goodness_of_fit_, least_eigenvalue_, negative_share_, spectrum_
+        As of `mercer.ClassicalMDS`, for the path lengths.
+
+    certificate_, correction_constant_, map_, landmark_indices_, n_features_in_, feature_names_in_
+        As of `mercer.ClassicalMDS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Isomap
+    >>> angle = np.linspace(0, 4, 60)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> Y = Isomap(n_components=1, n_neighbors=3).fit_transform(X)
+    >>> float(np.abs(Y[-1] - Y[0])[0].round(1))
+    4.0
+    """
+
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
+        "n_neighbors": [AT_LEAST_1],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
+        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
+    }
+    _fitted: ClassVar[dict[str, Fitted]] = ClassicalMDS._fitted | {
+        "graph_": kept("n n sparse"),
+        "_rows": kept("n d real"),
+        "plan_": Fitted(Plan),
+        "_distance": NOT_SAVED,
+        "_anchors": NOT_SAVED,
+        "_index": NOT_SAVED,
+        "_searched": NOT_SAVED,
+    }
+    _title = "Isomap"
+    dissimilarity: ClassVar[Any] = "precomputed"  # type: ignore[misc]
+    metric: ClassVar[Any] = None  # type: ignore[misc]
+    metric_params: ClassVar[Any] = None  # type: ignore[misc]
+    correction: ClassVar[Any] = None  # type: ignore[misc]
+
+    n_components: float = 2
+    _: KW_ONLY
+    n_neighbors: int = 5
+    landmarks: Any = None
+    neighbor_search: str = "auto"
+
+    def transform(self, X: Same) -> Same:
+        """Coordinates of new rows, whose paths begin at their nearest training rows.
+
+        Nothing is fitted again, and a training row gets its place in `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        check_is_fitted(self)
+        like, X = X, self._array(X, reset=False)
+        engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
+        index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
+        Y, m = np.empty((len(X), self.embedding_.shape[1])), len(self._goals())
+        # Rows with the same neighbors together, since paths are found once for each of these.
+        order = np.argsort(index[:, 0], kind="stable")
+        block = max(1, engine.memory // (PATH_BYTES * (n + m) * index.shape[1]))
+        for start in range(0, len(X), block):
+            rows = order[start : start + block]
+            steps, place = np.unique(index[rows], return_inverse=True)
+            paths = self._paths(steps)[place.reshape(index[rows].shape)]
+            Y[rows] = self.map_((paths + lengths[rows][:, :, None]).min(axis=1))
+        return restore(Y, like)
+
+    def _goals(self) -> np.ndarray:
+        """Rows that path lengths are scaled by: the landmarks, or all."""
+        index = self.landmark_indices_
+        return np.arange(len(self.embedding_)) if index is None else index
+
+    def _paths(self, rows) -> np.ndarray:
+        """Path lengths from training rows to `_goals`; found anew by a model from a file."""
+        if "_points" in vars(self):
+            return self._points[rows]
+        return geodesics(self.graph_, rows)[:, self._goals()]
+
+    def _check(self, X, reset: bool):
+        return Door._check(self, X, reset)
+
+    def _is_precomputed(self) -> bool:
+        return False
+
+    def _has_matrix(self) -> bool:
+        return True
+
+    def _matrix(self, X, engine):
+        """The points, by number; the lengths of their paths to all, or to the landmarks."""
+        n, k = X.shape[0], min(self.n_neighbors, X.shape[0] - 1) + 1
+        way, self._searched = search_way(X, self.neighbor_search, engine)
+        graph = distance_matrix(*neighbors_of_all(X, k, engine, way), n)
+        self.graph_, self._rows = joined(graph, X, engine), X
+        self._index = distances.choose_landmarks(self.landmarks, n, self._make_rng())
+        goals = np.arange(n) if self._index is None else self._index
+        need = (8 + 8 * (self._index is None)) * goals.size * n
+        if need > engine.memory:
+            raise ValueError(
+                f"Paths between {goals.size:,} and {n:,} rows take {format_bytes(need)}, and "
+                f"memory allows {format_bytes(engine.memory)}. Give landmarks="
+                f"{max(1, engine.memory // (16 * n))}, or memory={need}."
+            )
+        D = np.empty((n, goals.size))
+        for block in row_blocks(goals.size, max(1, engine.memory // (4 * PATH_BYTES * n))):
+            D[:, block] = geodesics(self.graph_, goals[block]).T
+        if self._index is None:  # the two ways are added up in different orders
+            D = np.minimum(D, D.T)
+        return super()._matrix(D, engine)
+
+    def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
+        return self._index
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        reason = "; ".join(filter(None, [plan.reason, self._searched]))
+        shared = super()._attributes(result, plan, task)
+        plan = replace(plan, reason=reason)
+        return shared | {"graph_": self.graph_, "_rows": self._rows, "plan_": plan}
+
+
+def geodesics(graph, rows) -> np.ndarray:
+    """Lengths of the shortest paths from some rows to all, along ties in either direction."""
+    return dijkstra(graph, directed=False, indices=rows)
+
+
+def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
+    """A graph of one piece: the shortest tie between each two pieces is added, and told of."""
+    count, piece = connected_components(graph, directed=False)
+    if count == 1:
+        return graph
+    if count > MOST_PIECES:
+        raise ValueError(
+            f"The graph of neighbors falls into {count:,} pieces. Give a larger n_neighbors."
+        )
+    tell(
+        f"The graph of neighbors falls into {count} pieces. Each two of them are joined by their "
+        "shortest tie, and distances between pieces say little: a larger n_neighbors may be better."
+    )
+    members = [np.flatnonzero(piece == number) for number in range(count)]
+    rows, columns, lengths = [], [], []
+    for i, j in combinations(members, 2):
+        index, d = nearest(X[i], X[j], 1, engine)
+        first = int(d[:, 0].argmin())
+        rows.append(i[first])
+        columns.append(j[index[first, 0]])
+        lengths.append(d[first, 0])
+    # Stored side by side: a sum of sparse matrices would drop ties of length zero.
+    graph = graph.tocoo()
+    places = np.append(graph.row, rows), np.append(graph.col, columns)
+    return sparse.csr_matrix((np.append(graph.data, lengths), places), shape=graph.shape)

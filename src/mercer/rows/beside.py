@@ -1,0 +1,120 @@
+"""What stands beside rows, a target or weights: from wherever rows may come, or a column of X."""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
+from ..compute.arrays import Array, is_dask
+from ..compute.numbers import check_meaning
+from ..files import RowSource, is_cluster_table, is_table, open_source
+from ..files.arrays import mapped, read_npz
+from ..files.base import COUNTER, NO_COLUMNS, listed
+from ..files.opening import existing
+from .blocks import WHOLE_SHARE, is_source
+from .frames import columns_beside
+
+
+def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
+    """X, and what was given for each of its rows as arrays, by name: a target, weights.
+
+    Text that names a column of X is that column, which is then no part of X; other text is a path.
+    Labels and whole numbers stay what they are. Arrays and lists come back as they are.
+    """
+    if is_cluster_table(X):
+        return columns_beside(X, given)
+    picked: dict[str, Any] = {}
+    named = {title: value for title, value in given.items() if isinstance(value, str)}
+    if named:
+        X, picked = without_columns(X, named)
+    for title, value in given.items():
+        if title not in picked:
+            try:
+                picked[title] = values_of(value, parse_bytes(memory) // WHOLE_SHARE, title)
+            except FileNotFoundError as error:
+                names = names_of(X)
+                raise ValueError(
+                    f"{title}={value!r} is no file, and no column of X"
+                    + (f", whose columns are {listed(map(repr, names))}." if names else ".")
+                    + f" Pass {title} as an array, a path, or the name of a column of X."
+                ) from error
+    return X, *(picked[title] for title in given)
+
+
+def names_of(X: Array) -> list[str]:
+    """The names of all columns of X; none where it has no names."""
+    if isinstance(X, RowSource) or is_table(X):
+        source = X if isinstance(X, RowSource) else open_source(X, columns=NO_COLUMNS)
+        return [*(source.columns or ()), *source.reasons]
+    return [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
+
+
+def without_columns(X: Array, wanted: dict[str, str]) -> tuple[Any, dict[str, Any]]:
+    """X without the columns that are asked for by name, and their values by what they are for."""
+    names = names_of(X)
+    wanted = {title: name for title, name in wanted.items() if name in names}
+    if not wanted:
+        return X, {}
+    taken = list(dict.fromkeys(wanted.values()))
+    if not (isinstance(X, RowSource) or is_table(X)):
+        values = {title: values_of(X[name], 0, title) for title, name in wanted.items()}
+        return X.drop(columns=taken), values
+    source = X if isinstance(X, RowSource) else open_source(X)
+    if not source.repeatable:
+        raise ValueError(
+            f"{source.name} can be read only once, and {listed(map(repr, taken))} of its columns "
+            "are asked for beside the rows. Pass the table or the file that it came from."
+        )
+    columns = source.others(taken)
+    rest = [name for name in source.columns or () if name not in taken]
+    if len(rest) < len(source.columns or ()):
+        if isinstance(X, RowSource):
+            raise ValueError(
+                f"{listed(map(repr, taken))} is a column of the rows and asked for beside them. "
+                f"Open {source.name} with columns= the others."
+            )
+        X = open_source(X, columns=rest)
+    return X, {title: columns[name] for title, name in wanted.items()}
+
+
+def values_of(value: Any, room: int, title: str) -> Any:
+    """What was given as one array of any type, read from where it is; an array as it is.
+
+    ValueError where that takes more than `room` bytes.
+    """
+    if is_dask(value):
+        return value.compute()
+    if not is_source(value) or hasattr(value, "__array__"):
+        return value
+    if isinstance(value, str | PathLike) and not is_table(value):
+        path = existing(value)
+        if path.suffix.lower() in (".npy", ".npz"):
+            return mapped(path) if path.suffix.lower() == ".npy" else read_npz(path)
+        value = open_source(path)  # which says why not
+    if isinstance(value, RowSource) or is_table(value):
+        opened = isinstance(value, RowSource)
+        source = value if opened else open_source(value, columns=NO_COLUMNS)
+        names = [name for name, why in source.reasons.items() if why != COUNTER]
+        names = list(source.columns or ()) if opened else names
+        check_room(source.name, title, 8 * (source.n_rows or 0) * source.n_columns, room)
+        columns = [source.read()] if opened and not names else source.others(names).values()
+        return np.column_stack(list(columns)) if len(names) > 1 else next(iter(columns))
+    blocks, size = [], 0
+    for block in value() if callable(value) else value:
+        check_meaning(block, title)
+        blocks.append(block if is_sparse(block) else np.atleast_1d(to_numpy(block)))
+        size += blocks[-1].data.nbytes if is_sparse(block) else blocks[-1].nbytes
+        check_room(f"what {type(value).__name__} gives", title, size, room)
+    if not blocks:
+        raise ValueError(f"{title} gave no rows. Pass one value for each row of X.")
+    return stack_rows(blocks)
+
+
+def check_room(where: str, title: str, size: int, room: int) -> None:
+    """Raise ValueError for values that take more bytes than that."""
+    if size > room:
+        raise ValueError(
+            f"{title} is needed as one array, {where} takes {format_bytes(size)} or more, and "
+            f"memory leaves {format_bytes(room)} for it. Raise memory, or save it as .npy."
+        )

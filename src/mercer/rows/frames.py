@@ -1,0 +1,414 @@
+"""Rows of a table on a cluster whose rows have no order, such as a Spark frame or a Ray dataset.
+
+The table is a plan that is run anew for every pass. So its rows have no numbers that last: within a
+pass a row is known by its partition and its place there, which is what samples are drawn by;
+weights and targets are columns beside the rows; and scores come back as columns beside all others.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .._packages import needed
+from ..compute import TiledEngine, make_engine, match_sparsity, parse_bytes, to_numpy
+from ..compute.arrays import Array
+from ..compute.engine import count_threads, usable_cores
+from ..exceptions import InvalidRowsError, TableWarning, tell
+from ..files import ChosenColumns
+from ..files.arrow import stacked, why_no_number
+from ..files.base import RowSource, listed
+from ..fitting.moments import BesideColumn, RowFunction
+from ..kernels import Kernel
+from .base import Opening, Rows
+from .blocks import BLOCK_ROWS, BLOCK_SHARE
+
+# Names of whole numbers that are keys, and rows that are looked at to tell keys by their values.
+KEY_NAME = re.compile(r"(^|_)(id|key|uid|index|row_?num(ber)?)$|Id$|ID$|Key$")
+KEY_ROWS = 100
+ADVICE = "Fill or leave out such rows first."
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a pass has made of some partitions.
+
+    Attributes
+    ----------
+    rows : int
+    value : object
+        None where there were no rows.
+    error : Exception or None
+        What was wrong with a row: the pass ends with it in the program that called.
+    keys : set of str or None
+        Columns of whole numbers without a value twice; None where too few rows were seen.
+    """
+
+    rows: int
+    value: Any
+    error: Exception | None = None
+    keys: frozenset | None = None
+
+    def __add__(self, other: "Part") -> "Part":
+        if self.error is not None or other.error is not None:
+            return other if self.error is None else self
+        values = [part.value for part in (self, other) if part.value is not None]
+        keys = [part.keys for part in (self, other) if part.keys is not None]
+        total = values[0] + values[1] if len(values) == 2 else next(iter(values), None)
+        both = frozenset.intersection(*keys) if keys else None
+        return Part(self.rows + other.rows, total, None, both)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Checked blocks of rows from the Arrow batches of a partition, within the budget of a task.
+
+    Attributes
+    ----------
+    columns : list of str
+        Columns of numbers, or the one whose entries are whole rows.
+    width : int
+        Numbers of a row.
+    nested : bool
+        Whether there is one column of whole rows.
+    beside : tuple of BesideColumn
+    whole_numbers : list of str
+        Columns that may be keys.
+    """
+
+    columns: list[str]
+    width: int
+    dtype: np.dtype
+    nested: bool = False
+    beside: tuple[BesideColumn, ...] = ()
+    whole_numbers: tuple[str, ...] = ()
+    memory: Any = None
+    threads: int = 1
+
+    def engine(self) -> TiledEngine:
+        """The engine of the task that calls this; without a budget its share of a machine."""
+        shares = usable_cores() if self.memory is None else 1
+        return make_engine(memory=parse_bytes(self.memory) // shares, threads=self.threads)
+
+    def blocks(self, batches: Iterable, place: str, first: int) -> Iterator[tuple]:
+        """Record batches, their rows, the columns beside these by name, the number of the first."""
+        room = parse_bytes(self.memory) // (BLOCK_SHARE * 8 * self.width)
+        size, count = min(BLOCK_ROWS, max(1, room)), 0
+        for whole in batches:
+            for start in range(0, whole.num_rows, size):
+                batch = whole.slice(start, size)
+                rows = self.rows_of(batch, place, count)
+                columns = {
+                    c.name: c.values(batch.column(c.name), place, count) for c in self.beside
+                }
+                yield batch, rows, columns, first + count
+                count += batch.num_rows
+
+    def rows_of(self, batch, place: str, start: int) -> np.ndarray:
+        """The rows of a batch in floating point; InvalidRowsError names one that has no number."""
+        if self.nested:
+            rows = self._unnested(batch.column(self.columns[0]), place, start)
+        else:
+            rows = stacked(batch, self.columns, self.dtype)
+        bad = ~np.isfinite(rows)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
+            raise InvalidRowsError(
+                f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
+                f"{start + row:,} (counted from 0). {ADVICE}",
+                parameter="missing",
+            )
+        return rows
+
+    def _unnested(self, column, place: str, start: int) -> np.ndarray:
+        compute = needed("pyarrow.compute", "files")
+        column = getattr(column, "storage", column)
+        lengths = compute.fill_null(compute.list_value_length(column), -1).to_numpy()
+        bad = np.flatnonzero(lengths != self.width)
+        if bad.size:
+            size = "null" if lengths[bad[0]] < 0 else f"{lengths[bad[0]]} numbers"
+            raise InvalidRowsError(
+                f"{place} of X holds {size} in column {self.columns[0]!r}, first in its row "
+                f"{start + bad[0]:,} (counted from 0), and {self.width} are needed. {ADVICE}"
+            )
+        numbers = column.flatten().to_numpy(zero_copy_only=False)
+        return numbers.astype(self.dtype, copy=False).reshape(-1, self.width)
+
+    def keys_among(self, rows: np.ndarray) -> frozenset | None:
+        """Columns of whole numbers in which no value is there twice."""
+        if len(rows) < KEY_ROWS:
+            return None
+        columns = ((name, rows[:, self.columns.index(name)]) for name in self.whole_numbers)
+        return frozenset(name for name, column in columns if len(np.unique(column)) == len(rows))
+
+
+@dataclass(frozen=True)
+class SumOf:
+    """The sum of a row function over a partition, as one `Part`."""
+
+    reader: Reader
+    function: RowFunction
+
+    def __call__(self, batches: Iterable, place: str, first: int) -> Iterator[Part]:
+        function, total = self.function.moved(self.reader.engine()), Part(0, None)
+        try:
+            for _, rows, columns, number in self.reader.blocks(batches, place, first):
+                value = function.with_columns(columns, number)(rows, number)
+                keys = self.reader.keys_among(rows) if total.keys is None else None
+                total = total + Part(len(rows), value, None, keys)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            total = Part(0, None, error)
+        yield total
+
+
+@dataclass(frozen=True)
+class BlocksOf:
+    """The blocks of a partition, each as a `Part`."""
+
+    reader: Reader
+
+    def __call__(self, batches: Iterable, place: str, first: int) -> Iterator[Part]:
+        try:
+            for _, rows, _, _ in self.reader.blocks(batches, place, first):
+                yield Part(len(rows), rows)
+        except ValueError as error:
+            yield Part(0, None, error)
+
+
+@dataclass(frozen=True)
+class ColumnsOf:
+    """A function of rows as columns behind those of the table, for every block of a partition."""
+
+    reader: Reader
+    function: Any
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterable, place: str, first: int) -> Iterator:
+        pa = needed("pyarrow", "files")
+        function, points = self.function.moved(self.reader.engine()), self.points
+        for batch, rows, _, number in self.reader.blocks(batches, place, first):
+            values = to_numpy(function(match_sparsity(rows, points), number))
+            values = values.reshape(len(rows), -1).astype(self.reader.dtype, copy=False)
+            columns = [pa.array(np.ascontiguousarray(column)) for column in values.T]
+            names = [*batch.schema.names, *self.names]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *columns], names=names)
+
+    @property
+    def points(self) -> Any:
+        """What rows must be like: landmarks may be sparse where they are dense."""
+        return self.function.expansion.basis.points
+
+
+class FrameRows(Rows):
+    """The rows of a table on a cluster.
+
+    A kind of table says how work is done on its partitions: `_total` adds up the parts of all of
+    them, in a tree, `_parts` brings one after the other, and `_with_columns` adds columns lazily.
+
+    Parameters
+    ----------
+    X : table or ChosenColumns
+    how : Opening
+    types : dict of str to object
+        The Arrow type of every column.
+    """
+
+    _elsewhere = True
+    dtype: Any = None
+    _title: str
+    #: How all rows come to one place, for advice, and how to write scores.
+    _collected: str
+    _written: str
+
+    def __init__(self, X: Any, how: Opening, types: dict[str, Any]):
+        chosen = X if isinstance(X, ChosenColumns) else ChosenColumns(X)
+        self.frame, self.types = chosen.table, types
+        if how.device not in (None, "cpu"):
+            raise ValueError(
+                f"device={how.device!r} is for arrays and Dask, and {self._title} is read by the "
+                "cores of its workers. Leave device out."
+            )
+        beside = chosen.beside
+        kinds = {name: why_no_number(kind) for name, kind in types.items()}
+        rest = [name for name in types if name not in {column.name for column in beside}]
+        wanted = how.names or chosen.columns
+        self.nested = self._whole_rows(rest if wanted is None else wanted, kinds)
+        source: Any = type("Columns", (), {"name": self._title})()
+        if self.nested is None:
+            RowSource._take_columns(source, {c: kinds[c] for c in rest}, wanted)
+            columns, self.names, self.reasons = source.columns, source.columns, source.reasons
+            width = len(columns)
+            single = all(str(types[name]) == "float" for name in columns)
+        else:
+            columns, self.names, self.reasons = [self.nested], None, {}
+            width, element = self._shape_of(self.nested)
+            single = str(element) == "float"
+        if how.names is None:
+            how.check_all_read(
+                [f"{name} ({why})" for name, why in self.reasons.items()],
+                f"{self._title} would be read without",
+                f"{self._collected} if it fits into memory, or its columns of numbers",
+            )
+        self.dtype = np.dtype(np.float32 if single else np.float64)
+        guessed = wanted is None and self.nested is None
+        whole = [c for c in columns if guessed and "int" in str(types[c])]
+        named = [c for c in whole if KEY_NAME.search(c)]
+        self._warn_of_keys(named, "by their names")
+        self._reader = Reader(
+            columns,
+            width,
+            self.dtype,
+            self.nested is not None,
+            beside,
+            tuple(name for name in whole if name not in named),
+            how.memory,
+            count_threads(how.n_jobs or 1),
+        )
+        self._count: int | None = None
+
+    def _shape_of(self, name: str) -> tuple[int, Any]:
+        """Numbers and type of the entries of a column of whole rows."""
+        raise NotImplementedError
+
+    def _total(self, work: SumOf) -> Part:
+        """The sum of the parts of all partitions."""
+        raise NotImplementedError
+
+    def _parts(self, work: BlocksOf) -> Iterator[Part]:
+        """The parts of all partitions, one after the other."""
+        raise NotImplementedError
+
+    def _with_columns(self, work: ColumnsOf) -> Any:
+        """The table with further columns, lazily."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> Any:
+        """Rows, None before a pass has counted them, and columns."""
+        return self._count, self._reader.width
+
+    def _partial_sums(self, function, title, again, done, checkpoint):
+        """The sum over all partitions, with the number of rows checked against the last pass."""
+        total = self._total(SumOf(self._reader, function))
+        if total.error is not None:
+            raise total.error
+        if self._count not in (None, total.rows):
+            raise ValueError(
+                f"{self._title} gave {self._count:,} rows at first and {total.rows:,} when it was "
+                "run again. Its plan must give the same rows each time: write it to files first, "
+                "or give random parts of it a seed."
+            )
+        if total.rows < 2:
+            raise ValueError(
+                f"{self._title} has {total.rows} rows, while a minimum of 2 is required."
+            )
+        self._warn_of_keys(sorted(total.keys or ()), "no value is there twice")
+        self._count = total.rows
+        self._reader = replace(self._reader, whole_numbers=())
+        yield total.value, {}
+
+    def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
+        """The table with the results in columns behind its own, lazily: rows have no order."""
+        if out is not None:
+            raise ValueError(
+                f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
+                f"write from there, for example {self._written}."
+            )
+        if names is None:
+            many = prod(function.tail)
+            names = (
+                [function.title]
+                if not function.tail
+                else [f"{function.title}{i}" for i in range(many)]
+            )
+        twice = [name for name in names if name in self.types]
+        if twice:
+            raise ValueError(
+                f"{self._title} has columns {listed(map(repr, twice))} already, and results are "
+                "written beside its columns under these names. Rename or drop them."
+            )
+        reader = replace(self._reader, beside=())
+        return self._with_columns(ColumnsOf(reader, function, tuple(map(str, names))))
+
+    def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> str:
+        """The reason why not: a Gram matrix needs numbers of rows that last."""
+        return f"the rows of {self._title} have no order that lasts from pass to pass"
+
+    def as_array(self, who: str, limit: int | None = None) -> Array:
+        """Raise ValueError: the rows may not fit into the memory of this process."""
+        raise ValueError(
+            f"{who} needs all rows in one place, and X is on a cluster. Pass {self._collected} if "
+            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where they are."
+        )
+
+    def take(self, index: Array) -> Array:
+        """Raise ValueError: rows have no numbers."""
+        raise ValueError(
+            f"Rows of {self._title} have no numbers to take them by: it is run anew for every "
+            "pass. Give the rows themselves, such as Landmarks(points=Z)."
+        )
+
+    def blocks(self) -> Iterator:
+        """Blocks of one partition after the other, brought here; the order is that of this run."""
+        for part in self._parts(BlocksOf(self._reader)):
+            if part.error is not None:
+                raise part.error
+            yield part.value
+
+    def identity(self) -> list:
+        """Raise ValueError: a resumed pass could not tell which rows it has."""
+        raise ValueError(
+            f"checkpoint= resumes behind a row, and rows of {self._title} have no numbers. Leave "
+            "it out, as a worker that dies costs a retry of its partitions, or write the rows to "
+            "Parquet."
+        )
+
+    def _whole_rows(self, names: Any, kinds: dict[str, Any]) -> str | None:
+        """The column whose entries are rows: the one asked for, or the only one of its kind."""
+        nested = [name for name in names if is_nested(self.types.get(name))]
+        numbers = [name for name in names if kinds.get(name, "") is None]
+        return nested[0] if len(nested) == 1 and not numbers else None
+
+    def _warn_of_keys(self, names: list[str], why: str) -> None:
+        if names:
+            tell(
+                f"Whole numbers in {listed(map(repr, names))} of {self._title} look like keys "
+                f"({why}), and are used as numbers. Choose columns: mercer.files.open_source("
+                "table, columns=[...]); the others come back beside the scores all the same.",
+                TableWarning,
+            )
+
+
+def is_nested(kind: Any) -> bool:
+    """Whether entries of an Arrow type are lists of numbers."""
+    element = getattr(getattr(kind, "storage_type", kind), "value_type", None)
+    is_list = element is not None and "list" in str(getattr(kind, "storage_type", kind))
+    return is_list and why_no_number(element) is None
+
+
+def columns_beside(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
+    """A table without the columns that are named, and what was given as such columns."""
+    chosen = X if isinstance(X, ChosenColumns) else ChosenColumns(X)
+    names = chosen.table.columns
+    names = list(names() if callable(names) else names)
+    picked: dict[str, Any] = {}
+    for title, value in given.items():
+        if isinstance(value, str) and value in names:
+            value = BesideColumn(value, is_weight=title == "sample_weight")
+        elif value is not None and not isinstance(value, BesideColumn):
+            said = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
+            raise ValueError(
+                f"Rows on a cluster have no order, so that {title} is the name of a column of X, "
+                f"and got {said}. The columns are {listed(map(repr, names))}."
+            )
+        picked[title] = value
+    beside = [column for column in picked.values() if column is not None]
+    taken = {column.name for column in beside}
+    columns = chosen.columns
+    if columns is not None:
+        columns = [name for name in columns if name not in taken]
+    return replace(chosen, columns=columns, beside=tuple(beside)), *picked.values()

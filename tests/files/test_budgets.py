@@ -1,0 +1,65 @@
+"""What a small file unpacks to stays within the budget, or is refused soon, in words."""
+
+import time
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+import pytest
+from contracts import SEED, generator
+
+from mercer import KernelPCA
+from mercer.files import open_source
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def write_book(path, rows, columns):
+    """An Excel file of equal cells, which packs to a thousandth."""
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("pandas")
+    empty = path.with_name("empty.xlsx")
+    openpyxl.Workbook().save(empty)
+    with ZipFile(empty) as source, ZipFile(path, "w", ZIP_DEFLATED) as book:
+        for name in source.namelist():
+            if "worksheets" not in name:
+                book.writestr(name, source.read(name))
+                continue
+            with book.open(name, "w") as file:
+                file.write(f'<worksheet xmlns="{MAIN}"><sheetData>'.encode())
+                for _ in range(rows):
+                    file.write(b"<row>" + b"<c><v>1.5</v></c>" * columns + b"</row>")
+                file.write(b"</sheetData></worksheet>")
+
+
+@pytest.mark.parametrize("shape", [(1, 2_000_000), (100_000, 20), (1_000, 2_000)])
+def test_books_of_many_cells(shape, tmp_path):
+    path = tmp_path / "x.xlsx"
+    write_book(path, *shape)
+    assert path.stat().st_size < 1_000_000
+    start = time.perf_counter()
+    for opened in (
+        lambda: open_source(path, memory="100MB"),
+        lambda: KernelPCA(2, memory="100MB").fit(path),
+    ):
+        with pytest.raises(ValueError, match=r"x\.xlsx has .* cells or more.* memory allows 100"):
+            opened()
+    assert time.perf_counter() - start < 10
+    write_book(path, 20, 3)
+    assert open_source(path, memory="1MB").read().shape == (20, 3)
+
+
+def test_damaged_books(tmp_path):
+    path, rng = tmp_path / "x.xlsx", generator(3, SEED)
+    write_book(path, 30, 4)
+    content = path.read_bytes()
+    for _ in range(30):
+        damaged = np.frombuffer(content, np.uint8).copy()
+        if rng.random() < 0.5:
+            damaged = damaged[: rng.integers(len(damaged))]
+        else:
+            damaged[rng.integers(0, len(damaged), 9)] = rng.integers(0, 256, 9)
+        path.write_bytes(damaged.tobytes())
+        try:
+            open_source(path).read()
+        except ValueError as error:
+            assert "x.xlsx" in str(error)

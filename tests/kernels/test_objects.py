@@ -1,0 +1,137 @@
+"""Kernels of objects by a function of two blocks: fits, new objects, number of values."""
+
+import pickle
+from difflib import SequenceMatcher
+
+import numpy as np
+import oracle
+import pytest
+from contracts import generator
+
+from mercer import KernelPCA
+from mercer.bases import Landmarks
+from mercer.kernels import BlockFunction
+from mercer.selectors import GreedyCholesky, RPCholesky, Uniform
+
+
+def words(n, seed=0):
+    rng = generator(seed, n)
+    return ["".join(rng.choice(list("abcdef"), rng.integers(4, 12))) for _ in range(n)]
+
+
+def counts(A):
+    """How often each pair of letters comes, (n, 36)."""
+    pairs = [a + b for a in "abcdef" for b in "abcdef"]
+    return np.array([[1e-3 * i + word.count(pair) for i, pair in enumerate(pairs)] for word in A])
+
+
+def spectrum(A, B):
+    return np.exp(-((counts(A)[:, None] - counts(B)[None]) ** 2).sum(axis=2) / 4)
+
+
+class Counting:
+    """A function that counts the values it is asked for."""
+
+    def __init__(self, function=spectrum):
+        self.function, self.values = function, 0
+
+    def __call__(self, A, B):
+        self.values += len(A) * len(B)
+        return self.function(A, B)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda A: np.array(A, dtype=object)])
+def test_exact_components_of_strings(kind):
+    X, new = words(60), words(9, 1)
+    K = spectrum(X, X)
+    model = KernelPCA(3, kernel=BlockFunction(spectrum, definite=True)).fit(kind(X))
+    values, _ = oracle.eigenpairs(K, 3)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
+    expected = oracle.scores(spectrum(new, X), K, 3)
+    np.testing.assert_allclose(abs(model.transform(kind(new))), abs(expected), atol=1e-7)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(again.transform(new), model.transform(new))
+    np.testing.assert_allclose(model.fit_transform(kind(X)), model.transform(kind(X)), atol=1e-7)
+
+
+@pytest.mark.parametrize("selector", [None, Uniform(), RPCholesky(), GreedyCholesky()], ids=str)
+@pytest.mark.parametrize(("n", "m"), [(1000, 100), (400, 60)])
+def test_landmarks_ask_for_no_more_than_they_need(selector, n, m):
+    """n m + m^2 values at most, the certificate included, which is true."""
+    X, function = words(n), Counting()
+    kernel = BlockFunction(function, definite=True)
+    model = KernelPCA(4, kernel=kernel, basis=Landmarks(m, selector), random_state=0).fit(X)
+    assert function.values <= n * m + m * m
+    values = np.linalg.eigvalsh(oracle.center(spectrum(X, X)))[::-1][:4]
+    certificate = model.certificate_
+    assert (certificate.eigenvalue_lower <= values * (1 + 1e-9)).all()
+    assert (certificate.eigenvalue_upper >= values * (1 - 1e-9)).all()
+    function.values = 0
+    model.transform(words(20, 2))
+    assert function.values <= 20 * m + 16  # a few for the check of symmetry
+
+
+def test_exact_fits_ask_once():
+    X, function = words(300), Counting()
+    KernelPCA(4, kernel=BlockFunction(function, definite=True), basis="points").fit(X)
+    assert function.values <= 1.1 * 300**2
+
+
+def test_many_new_objects_do_not_stay():
+    X = words(40)
+    model = KernelPCA(2, kernel=BlockFunction(spectrum, definite=True)).fit(X)
+    for seed in range(60):
+        model.transform(words(5, seed))
+    assert len(model._encoding.lots) <= 20
+    X[0] = "changed"
+    expected = KernelPCA.transform(model, tuple(X))
+    np.testing.assert_allclose(model.transform(X), expected)
+    assert not np.allclose(model.transform(X)[0], model.transform(words(40))[0])
+
+
+def test_any_objects():
+    """Series of any length, sets, and arrays whose rows are one object each."""
+
+    def alike(A, B):
+        return np.array([[SequenceMatcher(None, list(a), list(b)).ratio() for b in B] for a in A])
+
+    series = [tuple(generator(i).integers(0, 4, 3 + i % 5)) for i in range(30)]
+    similar = BlockFunction(lambda A, B: (alike(A, B) + alike(B, A).T) / 2)
+    assert KernelPCA(2, kernel=similar).fit_transform(series).shape == (30, 2)
+
+    def images(A, B):
+        return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=(2, 3)))
+
+    stack = generator(4).standard_normal((30, 3, 2))
+    model = KernelPCA(2, kernel=BlockFunction(images, definite=True)).fit(stack)
+    expected = KernelPCA(2, kernel="rbf", gamma=1.0).fit(stack.reshape(30, 6))
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_)
+
+
+@pytest.mark.parametrize(
+    ("function", "words_"),
+    [
+        (lambda A, B: 1.0, r"shape \(\) .*is expected"),
+        (lambda A, B: np.ones((len(A) + 1, len(B))), "is expected"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "not finite"),
+        (lambda A, B: "what", "numbers of shape"),
+        (lambda A, B: np.array([[len(a) - 2.0 * len(b) for b in B] for a in A]), "not symmetric"),
+    ],
+)
+def test_functions_that_are_no_kernels(function, words_):
+    with pytest.raises(ValueError, match=words_):
+        KernelPCA(2, kernel=BlockFunction(function)).fit(words(20))
+
+
+def test_what_objects_cannot_do(tmp_path):
+    model = KernelPCA(2, kernel=BlockFunction(spectrum, definite=True)).fit(words(20))
+    with pytest.raises(ValueError, match="function, and a model file holds no code"):
+        model.save(tmp_path / "model.mercer")
+    with pytest.raises(ValueError, match="no pre-images"):
+        model.inverse_transform(model.transform(words(3)))
+    with pytest.raises(ValueError, match="checkpoint"):
+        KernelPCA(2, kernel=BlockFunction(spectrum), checkpoint=tmp_path / "c").fit(words(20))
+    with pytest.raises(ValueError, match="list or array of objects"):
+        model.transform("one")
+    params = KernelPCA(2, kernel=BlockFunction(spectrum)).get_params()
+    assert params["kernel__definite"] is False

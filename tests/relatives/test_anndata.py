@@ -1,0 +1,130 @@
+"""AnnData objects: rows in, results beside the cells, the same as of the estimators."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from contracts import generator
+from scipy import sparse
+from sklearn.neighbors import kneighbors_graph
+
+import mercer.anndata as cells
+from mercer import DiffusionMap, KernelPCA
+
+ad = pytest.importorskip("anndata", reason="anndata is not installed")
+# Of pandas, at what anndata asks of it.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option")
+
+
+def drawn(seed, n=200, d=30, dense=False):
+    """Counts of cells along a path, some genes of high variance, and an embedding of them."""
+    rng = generator(seed)
+    time = rng.uniform(0, 1, n)
+    rates = np.exp(np.outer(time, rng.standard_normal(d)) + rng.standard_normal(d))
+    X = np.log1p(rng.poisson(rates)).astype(np.float32)
+    names = [f"gene {i}" for i in range(d)]
+    adata = ad.AnnData(X if dense else sparse.csr_matrix(X), var=pd.DataFrame(index=names))
+    adata.obs_names = [f"cell {i}" for i in range(n)]
+    adata.layers["counts"] = sparse.csr_matrix(np.expm1(X))
+    adata.var["highly_variable"] = rng.uniform(size=d) < 0.6
+    adata.obsm["X_pca"] = np.column_stack([time, 0.05 * rng.standard_normal((n, 3))])
+    return adata, X, time
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_kernel_pca(seed, dense, tmp_path):
+    adata, X, _ = drawn(seed, dense=dense)
+    mask = adata.var["highly_variable"].to_numpy()
+    settings = {"kernel": "rbf", "gamma": 0.02, "random_state": 0}
+    model = cells.kernel_pca(adata, 4, **settings)
+    expected = KernelPCA(4, **settings).fit_transform(X[:, mask])
+    np.testing.assert_allclose(np.abs(adata.obsm["X_kpca"]), np.abs(expected), atol=1e-4)
+    assert not adata.varm["X_kpca"][~mask].any() and adata.varm["X_kpca"][mask].any(axis=1).all()
+    cells.kernel_pca(adata, 3, layer="counts", mask_var=None, key_added="all", **settings)
+    expected = KernelPCA(3, **settings).fit_transform(np.expm1(X))
+    np.testing.assert_allclose(np.abs(adata.obsm["all"]), np.abs(expected), atol=1e-3)
+    cells.kernel_pca(adata, 2, use_rep="X_pca", key_added="rep", **settings)
+    # Other cells, their genes in another order.
+    new = adata[::2, ::-1].copy()
+    cells.transform(new, model, adata)
+    np.testing.assert_allclose(new.obsm["X_kpca"], adata.obsm["X_kpca"][::2], atol=1e-4)
+    missing = adata.var_names[mask][0]
+    with pytest.raises(ValueError, match=r"1 of .* genes of the model are missing"):
+        cells.transform(adata[:, adata.var_names != missing], model, adata)
+    # What is written can be stored, and the certificate is that of the model.
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    back = ad.read_h5ad(tmp_path / "cells.h5ad")
+    lower = back.uns["X_kpca"]["certificate"]["eigenvalue_lower"]
+    np.testing.assert_allclose(lower, model.certificate_.eigenvalue_lower)
+    np.testing.assert_array_equal(back.obsm["X_kpca"], adata.obsm["X_kpca"])
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_backed_files_are_read_in_blocks(dense, tmp_path, monkeypatch):
+    adata, X, _ = drawn(5, dense=dense)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    monkeypatch.setattr(cells, "BLOCK_CELLS", 64)
+    settings = {"kernel": "rbf", "gamma": 0.02, "basis": "landmarks", "random_state": 0}
+    cells.kernel_pca(backed, 3, **settings)
+    mask = adata.var["highly_variable"].to_numpy()
+    exact = KernelPCA(3, kernel="rbf", gamma=0.02).fit_transform(X[:, mask])
+    for a, b in zip(backed.obsm["X_kpca"].T, exact.T, strict=True):
+        assert abs(np.corrcoef(a, b)[0, 1]) >= 0.99
+    backed.file.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pseudotime_goes_along_the_path(seed, tmp_path):
+    adata, _, time = drawn(seed, n=300)
+    D = kneighbors_graph(adata.obsm["X_pca"], 20, mode="distance")
+    adata.obsp["distances"] = D
+    adata.obsp["connectivities"] = ((D > 0) + (D > 0).T).astype(np.float32)
+    adata.uns["neighbors"] = {
+        "connectivities_key": "connectivities",
+        "distances_key": "distances",
+    }
+    adata.uns["iroot"] = int(time.argmin())
+    for use in ("connectivities", "distances"):
+        cells.diffusion_map(adata, 6, use=use)
+        found = adata.obs["dpt_pseudotime"].to_numpy()
+        assert found.min() == 0 and found.max() == 1
+        assert np.corrcoef(found, time)[0, 1] >= 0.9
+    cells.diffusion_map(adata, 6, use_rep="X_pca", key_added="rows", n_neighbors=20)
+    assert np.corrcoef(adata.obs["dpt_pseudotime"], time)[0, 1] >= 0.9
+    cells.spectral_embedding(adata, 2)
+    assert abs(np.corrcoef(adata.obsm["X_spectral"][:, 0], time)[0, 1]) >= 0.9
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    model = cells.diffusion_map(adata, 3, key_added="given")
+    with pytest.raises(ValueError, match="given graph"):
+        cells.transform(adata, model, adata, key="given")
+
+
+def test_pseudotime_of_a_graph_in_pieces():
+    adata, _, time = drawn(3, n=300)
+    group = generator(8).integers(0, 3, 300)
+    adata.obsm["X_pca"] = adata.obsm["X_pca"] + 40 * group[:, None]
+    root = int(np.flatnonzero(group == 1)[time[group == 1].argmin()])
+    adata.uns["iroot"] = root
+    with pytest.warns(UserWarning) as told:
+        cells.diffusion_map(adata, 5, use_rep="X_pca")
+    assert any("cells are in other pieces" in str(one.message) for one in told)
+    found = adata.obs["dpt_pseudotime"].to_numpy()
+    np.testing.assert_array_equal(np.isfinite(found), group == 1)
+    assert np.corrcoef(found[group == 1], time[group == 1])[0, 1] >= 0.9
+    # As of the piece alone.
+    alone = adata[group == 1].copy()
+    alone.uns["iroot"] = int(np.flatnonzero(np.flatnonzero(group == 1) == root)[0])
+    cells.diffusion_map(alone, 5, use_rep="X_pca")
+    np.testing.assert_allclose(alone.obs["dpt_pseudotime"], found[group == 1], atol=1e-6)
+
+
+def test_what_is_not_there():
+    adata, _, _ = drawn(0)
+    with pytest.raises(ValueError, match="no column of var"):
+        cells.kernel_pca(adata, mask_var="best")
+    with pytest.raises(ValueError, match="There is no graph 'mine' in obsp"):
+        cells.diffusion_map(adata, neighbors_key="mine")
+    with pytest.raises(ValueError, match="must be 'connectivities' or 'distances'"):
+        cells.diffusion_map(adata, use="ties")
+    assert DiffusionMap().alpha == 0.5

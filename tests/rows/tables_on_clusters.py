@@ -1,0 +1,152 @@
+"""What every kind of table on a cluster must answer, for the tests of Spark and Ray."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from contracts import SEED, generator
+from numpy.testing import assert_allclose
+
+from mercer import (
+    HebbianKernelPCA,
+    KernelCCA,
+    KernelPCA,
+    StreamingKernelPCA,
+    SupervisedKernelPCA,
+)
+from mercer.bases import Landmarks
+from mercer.exceptions import InvalidRowsError, TableWarning
+from mercer.files import open_source
+
+N, COLUMNS = 263, ["a", "b", "weird `name`", "d"]
+RNG = generator(5, SEED)
+X = np.sin(RNG.standard_normal((N, 2)) @ RNG.standard_normal((2, 4))) + 3.0
+
+
+def drawn(dtype=np.float64, **columns):
+    """The rows as a table, with text that tells them apart, and further columns."""
+    table = pd.DataFrame(X.astype(dtype), columns=COLUMNS)
+    return table.assign(text=[f"row {i}" for i in range(N)], **columns)
+
+
+def pieces(table, count=7):
+    """The table cut anywhere, into parts of which some are empty."""
+    ends = np.sort(RNG.integers(0, len(table) + 1, count - 2))
+    ends = np.sort([*ends, *ends[:1]])
+    return [table.iloc[i:j] for i, j in zip([0, *ends], [*ends, len(table)], strict=True)]
+
+
+def model(kind=KernelPCA, columns=4, **options):
+    Z = X[:30, :columns]
+    return kind(2, kernel="rbf", gamma=0.3, basis=Landmarks(points=Z), random_state=0, **options)
+
+
+def check_scores(made, to_pandas):
+    """Fit, scores, errors and the mean error are those of the array, beside all columns."""
+    for dtype in (np.float64, np.float32):
+        table = made(pieces(drawn(dtype)))
+        here, there = model().fit(X.astype(dtype)), model().fit(table)
+        close = {"rtol": 1e-12} if dtype == np.float64 else {"rtol": 1e-4}
+        assert_allclose(there.eigenvalues_, here.eigenvalues_, **close)
+        assert list(there.feature_names_in_) == COLUMNS
+        found = to_pandas(there.transform(table)).set_index("text")
+        names = list(there.get_feature_names_out())
+        assert list(found) == [*COLUMNS, *names] and len(found) == N
+        found = found.loc[drawn()["text"]]
+        assert found[names[0]].dtype == dtype
+        atol = 1e-9 if dtype == np.float64 else 1e-3
+        signs = np.sign(np.sum(found[names].to_numpy() * here.transform(X.astype(dtype)), axis=0))
+        assert_allclose(found[names] * signs, here.transform(X.astype(dtype)), atol=atol)
+        assert_allclose(found[COLUMNS], X.astype(dtype), rtol=0)
+    errors = to_pandas(there.reconstruction_error(table)).set_index("text")["errors"]
+    assert_allclose(errors.loc[drawn()["text"]], here.reconstruction_error(X), atol=1e-4)
+    assert there.score(table) == pytest.approx(here.score(X.astype(np.float32)), rel=1e-3)
+
+
+def check_columns(made, to_pandas):
+    """Weights and targets are columns beside the rows, and no part of them."""
+    w = RNG.integers(0, 4, N).astype(float)
+    table = made(pieces(drawn(w=w)))
+    here, there = model().fit(X, sample_weight=w), model().fit(table, sample_weight="w")
+    assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-11)
+    assert there.n_features_in_ == 4 and len(there._weights) == N
+    kept = {tuple(row): weight for row, weight in zip(X, w, strict=True)}
+    assert_allclose(there._weights, [kept[tuple(row)] for row in there.X_sample_], rtol=0)
+    labels = np.where(X[:, 0] > np.median(X[:, 0]), "up", "down")
+    target = X @ RNG.standard_normal(4)
+    for values in (labels, target):
+        table = made(pieces(drawn(y=values, w=w)))
+        here = model(SupervisedKernelPCA).fit(X, values, sample_weight=w)
+        there = model(SupervisedKernelPCA).fit(table, y="y", sample_weight="w")
+        assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+        assert there.target_ == here.target_
+        assert "supervisedkernelpca0" in to_pandas(there.transform(table))
+    here = model(StreamingKernelPCA).fit(X)
+    there = model(StreamingKernelPCA).fit(open_source(table, columns=COLUMNS))
+    assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+
+
+def check_bad_rows(made, place):
+    """What is wrong with a row is said with its partition and its number there."""
+    row = int(RNG.integers(0, N))
+    cases = [("b", np.nan), ("d", np.inf), ("w", -1.0), ("w", np.nan), ("y", None)]
+    for column, value in cases:
+        table = drawn(w=np.ones(N), y=["u", "v", *["u"] * (N - 2)])
+        table[column] = table[column].astype(object if column == "y" else float)
+        table.loc[row, column] = value
+        parts = pieces(table)
+        last = np.cumsum([len(part) for part in parts])
+        part = int(np.searchsorted(last, row, side="right"))
+        number = row - int(last[part]) + len(parts[part])
+        words = f"{place(part, parts)} of X holds .*column '?{column}'?.* row {number:,} "
+        fitted = model(SupervisedKernelPCA)
+        with pytest.raises(InvalidRowsError, match=words) as caught:
+            fitted.fit(made(parts), y="y", sample_weight="w")
+        assert "java" not in str(caught.value).lower()
+
+
+def check_choice(made):
+    """Keys are told of, and columns are chosen by name, of new rows too."""
+    numbers = RNG.permutation(N).astype(np.int64)
+    table = made([drawn(row_id=numbers, count=numbers + 7, few=numbers % 3)])
+    with pytest.warns(TableWarning) as caught:
+        KernelPCA(2, kernel="rbf", gamma=0.3, basis=Landmarks(20)).fit(table)
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "'row_id'" in said and "'count'" in said and "'few'" not in said
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        chosen = model().fit(open_source(table, columns=COLUMNS))
+    assert_allclose(chosen.eigenvalues_, model().fit(X).eigenvalues_, rtol=1e-12)
+    assert chosen.score(table) == pytest.approx(chosen.score(X), rel=1e-9)
+    with pytest.raises(ValueError, match="no column 'nothing'; its columns are 'a', 'b'"):
+        model().fit(open_source(table, columns=["a", "nothing"]))
+    with pytest.raises(ValueError, match="'text' is not made of numbers"):
+        model().fit(open_source(table, columns=["a", "text"]))
+    with pytest.raises(ValueError, match="no column 'd'"):
+        chosen.transform(made([drawn().drop(columns="d")]))
+    with pytest.raises(ValueError, match="has columns 'kernelpca0' already"):
+        chosen.transform(made([drawn(kernelpca0=np.ones(N))]))
+
+
+def check_refusals(made):
+    """What needs row numbers, or all rows in one place, is refused with what to do."""
+    table = made(pieces(drawn()))
+    ones = np.ones(N)
+    refused = [
+        (lambda: KernelPCA(2, basis="points").fit(table), "no order that lasts"),
+        (lambda: model(checkpoint="nowhere").fit(table), "checkpoint= resumes behind a row"),
+        (lambda: model().fit(table, sample_weight=ones), "sample_weight is the name of a column"),
+        (lambda: model().fit(table, sample_weight="v"), "got 'v'. The columns are 'a'"),
+        (lambda: model(SupervisedKernelPCA).fit(table, y=ones), "y is the name of a column of X"),
+        (lambda: model(KernelCCA).fit(table, y="a"), "rows of a table on a cluster have no order"),
+        (lambda: model(StreamingKernelPCA).fit(table, sample_weight="a"), "stay on the cluster"),
+        (lambda: HebbianKernelPCA(2).fit(table), "needs all rows in one place, and X is on"),
+        (lambda: model().fit(X).transform(table, out="s.npy"), "X is on a cluster. Leave it out"),
+        (lambda: model().fit(made([drawn()[:1]])), "1 rows, while a minimum of 2"),
+        (lambda: model(device="cuda").fit(table), "device='cuda' is for arrays and Dask"),
+    ]
+    for call, words in refused:
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert words in str(caught.value)
