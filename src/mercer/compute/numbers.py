@@ -109,6 +109,12 @@ def _wrong_shape(X, name) -> str:
                 f"The rows of {name} have between {min(lengths)} and {max(lengths)} values, and "
                 "all need the same number. Fill the short ones, or leave them out."
             )
+        if lengths == {0} and any(isinstance(row, str | bytes) for row in X):
+            return (
+                f"{name} is a list of texts, and rows of numbers are needed. Make numbers of them "
+                "(sklearn.feature_extraction.text), or pass a kernel that compares texts, "
+                "mercer.kernels.BlockFunction(function); a file's path is passed alone."
+            )
         return ""
     ndim = getattr(X, "ndim", 2)
     if isinstance(ndim, int) and ndim > 2:
