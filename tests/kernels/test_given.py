@@ -111,7 +111,7 @@ def test_parts_that_do_not_fit(change, message):
 
 
 def test_what_parts_cannot_do():
-    X, _, _, chosen, C, D = drawn(0)
+    _, _, _, chosen, C, D = drawn(0)
     for basis in ("points", "features", Landmarks(5), RandomFeatures(5)):
         with pytest.raises(ValueError, match="only values with these are known"):
             KernelPCA(2, kernel=Precomputed(chosen), basis=basis).fit(C)
