@@ -111,7 +111,7 @@ def test_parts_that_do_not_fit(change, message):
 
 
 def test_what_parts_cannot_do():
-    X, _, _, chosen, C, D = drawn(0)
+    _, _, _, chosen, C, D = drawn(0)
     for basis in ("points", "features", Landmarks(5), RandomFeatures(5)):
         with pytest.raises(ValueError, match="only values with these are known"):
             KernelPCA(2, kernel=Precomputed(chosen), basis=basis).fit(C)
@@ -121,3 +121,14 @@ def test_what_parts_cannot_do():
     for other in (mercer.NoveltyDetector, mercer.HebbianKernelPCA, mercer.StreamingKernelPCA):
         with pytest.raises(ValueError, match="precomputed kernel"):
             other(2, kernel=Precomputed(chosen)).fit(C)
+
+
+def test_landmarks_that_add_nothing_are_left_out():
+    """Of many rows only some columns are used."""
+    rng = generator(11)
+    X, chosen = rng.standard_normal((20_000, 2)), rng.integers(0, 20_000, 60)
+    kernel = RBF(gamma=0.05)
+    C = np.column_stack([kernel(X, X[chosen]), np.ones(len(X))])
+    model = KernelPCA(3, kernel=Precomputed(chosen, definite=True)).fit(C)
+    expected = KernelPCA(3, kernel=kernel, basis=Landmarks(indices=chosen)).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-6)

@@ -1,6 +1,7 @@
 """Kernels of objects by a function of two blocks: fits, new objects, number of values."""
 
 import pickle
+import tracemalloc
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -8,9 +9,10 @@ import oracle
 import pytest
 from contracts import generator
 
+import mercer
 from mercer import KernelPCA
 from mercer.bases import Landmarks
-from mercer.kernels import BlockFunction
+from mercer.kernels import RBF, BlockFunction
 from mercer.selectors import GreedyCholesky, RPCholesky, Uniform
 
 
@@ -125,8 +127,11 @@ def test_functions_that_are_no_kernels(function, words_):
 
 def test_what_objects_cannot_do(tmp_path):
     model = KernelPCA(2, kernel=BlockFunction(spectrum, definite=True)).fit(words(20))
-    with pytest.raises(ValueError, match="function, and a model file holds no code"):
-        model.save(tmp_path / "model.mercer")
+    sets = KernelPCA(2, kernel=BlockFunction(spectrum)).fit([UserWord(word) for word in words(9)])
+    with pytest.raises(ValueError, match=r"UserWord.*holds no code"):
+        sets.save(tmp_path / "model.mercer")
+    with pytest.raises(ValueError, match="fit_inverse_transform"):
+        KernelPCA(2, kernel=BlockFunction(spectrum), fit_inverse_transform=True).fit(words(20))
     with pytest.raises(ValueError, match="no pre-images"):
         model.inverse_transform(model.transform(words(3)))
     with pytest.raises(ValueError, match="checkpoint"):
@@ -135,3 +140,108 @@ def test_what_objects_cannot_do(tmp_path):
         model.transform("one")
     params = KernelPCA(2, kernel=BlockFunction(spectrum)).get_params()
     assert params["kernel__definite"] is False
+
+
+class UserWord:
+    """A class of the user's, of which a file can hold nothing."""
+
+    def __init__(self, word):
+        self.count = word.count
+
+
+def stacks(n, seed=0):
+    return generator(seed, n).standard_normal((n, 3, 2))
+
+
+def series(n, seed=0):
+    rng = generator(seed, n)
+    return [rng.standard_normal(int(rng.integers(2, 6))) for _ in range(n)]
+
+
+def of_stacks(A, B):
+    return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=(2, 3)))
+
+
+def of_series(A, B):
+    A, B = ([[np.sum(a), np.max(a)] for a in some] for some in (A, B))
+    return np.exp(-((np.array(A)[:, None] - np.array(B)[None]) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("basis", ["points", Landmarks(30)], ids=str)
+@pytest.mark.parametrize(
+    ("make", "function"),
+    [
+        (words, spectrum),
+        (lambda *which: np.array(words(*which)), spectrum),
+        (lambda *which: np.array(words(*which), dtype=object), spectrum),
+        (stacks, of_stacks),
+        (series, of_series),
+        (lambda *which: [tuple(map(float, one)) for one in series(*which)], of_series),
+    ],
+)
+def test_models_of_objects_are_saved_without_their_function(make, function, basis, tmp_path):
+    X, new, path = make(200), make(9, 1), tmp_path / "model.mercer"
+    model = KernelPCA(3, kernel=BlockFunction(function, definite=True), basis=basis).fit(X)
+    expected = model.transform(new)
+    model.save(path)
+    unset = mercer.load(path)
+    with pytest.raises(ValueError, match=r"load\(path, kernel_function=f\)"):
+        unset.transform(new)
+    for _ in range(2):  # what is loaded is saved again
+        model = mercer.load(path, kernel_function=function)
+        np.testing.assert_allclose(model.transform(new), expected, rtol=1e-9, atol=1e-12)
+        again = model.transform(X[:3])
+        np.testing.assert_allclose(model.transform(X[:3]), again)
+        model.save(path)
+    stored = model._encoding.stored_fields()["items"]
+    assert len(stored) == model.expansion_.basis.size
+    assert pickle.loads(pickle.dumps(model)).transform(new).shape == (9, 3)
+    assert model.fit(X[:60]).transform(new).shape == (9, 3)
+
+
+def test_a_function_where_there_is_none(tmp_path):
+    KernelPCA(2).fit(stacks(20)[:, 0]).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="Leave kernel_function out"):
+        mercer.load(tmp_path / "m", kernel_function=spectrum)
+
+
+@pytest.mark.parametrize("kind", [lambda b: b + RBF(), lambda b: 0.5 * b, lambda b: (b * b) ** 2])
+@pytest.mark.parametrize("X", [words(20), stacks(20)[:, 0]], ids=["words", "numbers"])
+def test_block_functions_stand_alone(kind, X):
+    with pytest.raises(ValueError, match=r"compares objects.*write one function"):
+        KernelPCA(2, kernel=kind(BlockFunction(spectrum))).fit(X)
+    with pytest.raises(ValueError, match="A BlockFunction compares objects"):
+        mercer.plan((100, 2), kernel=kind(BlockFunction(spectrum)))
+
+
+def test_other_uses_of_objects():
+    X, kernel = words(80), BlockFunction(spectrum, definite=True)
+    assert mercer.plan(X, kernel=kernel, n_components=2).method
+    assert mercer.NoveltyDetector(2, kernel=kernel).fit(X).score_samples(X[:4]).shape == (4,)
+    model = KernelPCA(2, kernel=kernel).fit(X)
+    assert model.report(X).scores.shape == (80, 2)
+    with pytest.raises(ValueError, match="A stream learns batch by batch"):
+        mercer.StreamingKernelPCA(2, kernel=kernel).fit(X)
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+def test_known_values_stay_in_the_budget(basis):
+    """All that is alive at once, values that are kept for later included."""
+    memory, X = 8_000_000, [float(x) for x in generator(8).standard_normal(2000)]
+
+    def near(A, B):
+        K = np.subtract.outer(np.asarray(A), np.asarray(B))
+        np.abs(K, out=K)
+        np.negative(K, out=K)
+        return np.exp(K, out=K)
+
+    model = KernelPCA(2, kernel=BlockFunction(near, definite=True), basis=basis, memory=memory)
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= memory
+    kept = sum(column.nbytes for column in model._encoding.columns.values())
+    assert 0 < kept <= memory // 8

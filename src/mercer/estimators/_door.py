@@ -23,9 +23,10 @@ from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
 from ..fitting.task import FitTask, announced, build_problem
-from ..kernels import KERNELS, Kernel, Precomputed
+from ..kernels import KERNELS, BlockFunction, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
-from ..kernels.function import Objects
+from ..kernels.derived import CompositeKernel
+from ..kernels.function import MISPLACED, Objects
 from ..preimage import PREIMAGES, Preimage, choose_preimage
 from ..progress import PassBar
 from ..rows import (
@@ -120,7 +121,7 @@ class Door(BaseEstimator):
         "n_features_in_": kept("int d"),
         "feature_names_in_": Fitted("d text"),
         "_dtype": Fitted(is_float),
-        "_encoding": Fitted("TableEncoding d names"),
+        "_encoding": Fitted("Objects|TableEncoding d names"),
     }
 
     n_components: Any
@@ -303,10 +304,10 @@ class Door(BaseEstimator):
             self._encoding = encoding  # type: ignore[misc]
             if isinstance(encoding, Objects):
                 encoding.room = parse_bytes(self.memory) // 8
-                if self.checkpoint is not None:
+                if self.checkpoint is not None or self.fit_inverse_transform:
                     raise ValueError(
-                        "A checkpoint tells rows apart by their numbers, and objects have none. "
-                        "Leave checkpoint out."
+                        "A checkpoint and fit_inverse_transform need rows of numbers, and objects "
+                        "have none. Leave them out."
                     )
         if not reset and self._has_landmarks():
             return _checks.with_diagonal(X, self.n_features_in_)
@@ -315,6 +316,10 @@ class Door(BaseEstimator):
     def _encoder(self) -> Any:
         """What makes numbers of tables for the kernel asked for, or None."""
         kind = KERNELS.get(self.kernel, Kernel) if isinstance(self.kernel, str) else self.kernel
+        if isinstance(kind, CompositeKernel) and any(
+            isinstance(part, BlockFunction) for part in kind.leaves()
+        ):
+            raise ValueError(MISPLACED)
         return kind.encoder if isinstance(self.kernel, str | Kernel) else None
 
     def _check(self, X, reset: bool):

@@ -96,7 +96,7 @@ def plan(
         chosen = choose(task, listing=True)
         if task.array is not None and task.engine.where == "cpu":
             sample = task.pilot[:MEASURED_ROWS]
-            chosen = measured(chosen, kernel.resolve(sample), sample, task.engine)
+            chosen = measured(chosen, task.kernel, sample, task.engine)
     return _with_rivals(chosen)
 
 

@@ -194,6 +194,12 @@ class CompositeKernel(Kernel):
             values += value if isinstance(value, list | tuple) else [value]
         return [value for value in values if isinstance(value, Kernel)]
 
+    def leaves(self) -> list[Kernel]:
+        """The kernels that are not made of others."""
+        parts = self.parts()
+        nested = (one.leaves() if isinstance(one, CompositeKernel) else [one] for one in parts)
+        return [leaf for leaves in nested for leaf in leaves]
+
     def with_parts(self, change: Callable[[Kernel], Kernel]) -> Any:
         """A copy with ``change(part)`` in place of every part."""
 

@@ -16,6 +16,11 @@ from .coordinate import DirectKernel, DirectPairs
 
 # Lots of new objects that are kept: those of calls that run at once.
 RECENT = 16
+MISPLACED = (
+    "A BlockFunction compares objects, and there are only rows of numbers here. Give it alone as "
+    "kernel= with a list or array of objects; for a sum or product write one function, "
+    "f(A, B) + g(A, B)."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -86,12 +91,15 @@ class Objects:
     names = ("object",)
 
     def __init__(self, X: Any):
-        self.n, self.room = len(X), 0
+        self.n = self.count = len(X)
+        self.room = 0
         # Copies, since a list may change. Lots by the number of their first object.
         self.lots: dict[int, Any] = {0: copy(X)}
         self.next, self.columns = len(X), dict[int, np.ndarray]()
         self.diagonal = np.full(self.n, np.nan)
         self.first: Any = X
+        #: Numbers of the objects of the fit, where a file has only some of them.
+        self.numbers: Any = None
 
     def __deepcopy__(self, memo: dict) -> "Objects":
         return self
@@ -100,6 +108,21 @@ class Objects:
     def of(cls, X: Any) -> "Objects":
         """The objects of a fit; ValueError where X is no list of them."""
         return cls(sequence(X))
+
+    @classmethod
+    def stored(cls, items: Any, numbers: np.ndarray, n: int) -> "Objects":
+        """Some of n objects of a fit, as a model file has them."""
+        objects = cls(items[:0])
+        objects.lots, objects.numbers = {0: items}, numbers
+        objects.count = objects.next = n
+        return objects
+
+    def stored_fields(self, numbers: Any = None) -> dict[str, Any]:
+        """What makes the same objects again, those of some numbers or all."""
+        if numbers is None:
+            numbers = range(len(self.lots[0])) if self.numbers is None else self.numbers
+        numbers = np.unique(np.asarray(numbers, dtype=np.int64))
+        return {"items": self.taken(numbers), "numbers": numbers, "n": self.count}
 
     def apply(self, X: Any) -> np.ndarray:
         """Numbers for objects, (n, 1); those of the fit keep theirs."""
@@ -124,6 +147,8 @@ class Objects:
         starts = np.array(list(self.lots))
         lot = starts[np.searchsorted(starts, numbers, side="right") - 1]
         places = numbers - lot
+        if self.numbers is not None:
+            places[lot == 0] = np.searchsorted(self.numbers, places[lot == 0])
         X = self.lots[int(lot[0])]
         if (lot == lot[0]).all() and isinstance(X, np.ndarray):
             return X[places]
@@ -192,7 +217,7 @@ class BlockFunction(DirectKernel):
 
     expensive = True
     seconds = (2e-6, 0.0)
-    encoder = Objects
+    live_tiles = 4  # with the values that are known, those that are not, and where
     #: The objects of a fit, once there are some.
     objects = None
 
@@ -206,8 +231,15 @@ class BlockFunction(DirectKernel):
             return super().__call__(X, Z, dtype)
         return self._block(X, X if Z is None else Z)
 
+    @property
+    def encoder(self) -> Any:  # type: ignore[override]
+        """`Objects`, unless they have their numbers already."""
+        return Objects if self.objects is None else None
+
     def resolve(self, X: Array, rng: Any = None) -> base.Kernel:
         """The kernel itself, of the same objects."""
+        if self.objects is None:
+            raise ValueError(MISPLACED)
         return copy(self)
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
@@ -246,6 +278,11 @@ class BlockFunction(DirectKernel):
 
     def _block(self, A: Any, B: Any) -> np.ndarray:
         """The function's values; ValueError unless they are finite numbers of the right shape."""
+        if self.function is None:
+            raise ValueError(
+                "The model was loaded from a file, which does not hold the function of its kernel. "
+                "Open it with mercer.load(path, kernel_function=f)."
+            )
         name, shape = f"The kernel {name_of(self.function)}", (len(A), len(B))
         K = self.function(A, B, **(self.params or {}))
         try:

@@ -26,6 +26,7 @@ from ..estimators._door import Door
 from ..files import RowSource, is_arrow, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
+from ..kernels.function import Objects
 from ..plot.axes import dense
 from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
@@ -248,7 +249,7 @@ class Report:
                 colors = name if colors is None else colors
             self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
-            n, d = X.shape
+            n, d = S.shape[0], len(self.names)
             self.shape = check_images(images, d)
             if row_names is not None and len(row_names) != n:
                 raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
@@ -257,7 +258,7 @@ class Report:
             worst = order[: min(OUTLIERS, most)]
             self.index = index = rows_to_show(n, worst, most)
             rows = None if mixed else X[index]
-            hidden = precomputed or self.shape
+            hidden = precomputed or self.shape or isinstance(model._encoding, Objects)
             shown = [] if hidden else self.names[: max(1, VALUES // index.size)]
             self.left_out = 0 if hidden else d - len(shown)
             values = {

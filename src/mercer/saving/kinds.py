@@ -29,7 +29,7 @@ import numpy as np
 from ..bases import Basis
 from ..compute import is_sparse
 from ..exceptions import ModelFileError
-from ..kernels import Kernel
+from ..kernels import BlockFunction, Kernel
 from ..kernels.derived import CompositeKernel
 
 FINITE = "(-inf, inf)"
@@ -144,6 +144,8 @@ def is_resolved(kernel) -> bool:
     """Whether a value is a kernel whose parameters are all numbers, and allowed."""
     if not isinstance(kernel, Kernel):
         return False
+    if isinstance(kernel, BlockFunction):
+        return isinstance(kernel.definite, bool) and isinstance(kernel.params, dict | None)
     composite = isinstance(kernel, CompositeKernel)
     for name, value in kernel.get_params(deep=False).items():
         vector = value is None or is_array("d real", value, {})

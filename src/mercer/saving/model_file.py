@@ -20,7 +20,8 @@ from ..compute import is_sparse, make_engine, to_numpy
 from ..compute.arrays import BlocksOnDemand, csr_from_parts, is_foreign
 from ..estimators._output import basis_text
 from ..exceptions import ModelFileError
-from ..kernels import Kernel
+from ..kernels import BlockFunction, Kernel
+from ..kernels.function import Objects
 from .archive import DTYPES, FORMAT_VERSION, Archive, Pieces, open_archive, write_archive
 from .kinds import check_fields
 from .parts import MODELS, PARTS, CsrPieces, Part, dropped_params
@@ -117,7 +118,7 @@ def save(
     write_archive(path, header, writer.tensors, overwrite)
 
 
-def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
+def load(path: str | PathLike[str], *, device: Any = "saved", kernel_function: Any = None) -> Any:
     """The model that was saved to a file.
 
     Its results agree with those of the model that was saved to the rounding of a sum. Opening
@@ -129,6 +130,8 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     device : str or None, default="saved"
         Where the model is to compute; "saved" for where it did, None or "cpu" for a machine
         that has no such device.
+    kernel_function : callable or None, default=None
+        The function of a `mercer.kernels.BlockFunction`, which no file holds.
 
     Returns
     -------
@@ -154,7 +157,7 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     True
     """
     with _opened(path) as archive:
-        reader = Reader(archive, device)
+        reader = Reader(archive, device, kernel_function)
         model = reader.decode(archive.header["model"])
         check_is_fitted(model)
         summarize(model)  # fails now where showing the model would fail later
@@ -162,6 +165,8 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
         left = archive.layout.keys() - reader.used
         if left:
             raise ModelFileError(f"there are tensors without a use: {sorted(left)[:3]}")
+    if kernel_function is not None and not reader.functions:
+        raise ValueError(f"The kernel of {path} has no function. Leave kernel_function out.")
     return model
 
 
@@ -331,15 +336,20 @@ class Reader:
     archive : Archive
     device : str or None
         Instead of the device that the model was fitted with; "saved" for that.
+    function : callable or None
+        Of a `BlockFunction`.
 
     Attributes
     ----------
     used : set of str
         Names of the tensors that were read.
+    functions : list of BlockFunction
+        All that were read.
     """
 
-    def __init__(self, archive: Archive, device="saved"):
-        self.archive, self.device = archive, device
+    def __init__(self, archive: Archive, device="saved", function: Any = None):
+        self.archive, self.device, self.function = archive, device, function
+        self.functions: list[Any] = []
         self.used: set[str] = set()
         self._engine: Any = None  # of the model that is being made, for its basis
         self._arrays: dict[str, Any] = {}
@@ -402,6 +412,9 @@ class Reader:
         thing = part.build(**given)
         if not part.check(thing):
             raise ModelFileError(f"the fields of {name} do not fit each other")
+        if isinstance(thing, BlockFunction):
+            thing.function = self.function
+            self.functions.append(thing)
         return thing
 
     def _make_model(self, kind: Part, given: dict):
@@ -411,7 +424,11 @@ class Reader:
         model = kind.cls(**params)
         model._validate_params()
         outer, self._engine = self._engine, engine_of(model)
+        asked = len(self.functions)
         state = self.decode(given["state"])
+        if isinstance(objects := state.get("_encoding"), Objects):
+            for kernel in self.functions[asked:]:
+                kernel.objects = objects
         self._engine = outer
         if state:  # else it is a parameter of another estimator, and not fitted
             check_fields(kind.cls.__name__, state, kind.kinds or {}, kind.optional)

@@ -24,7 +24,7 @@ from .. import bases, estimators, kernels, preimage, selectors, solvers
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
-from ..compute import is_sparse
+from ..compute import is_sparse, to_numpy
 from ..estimators._door import is_float
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
@@ -35,6 +35,7 @@ from ..fitting.functions import RowSample
 from ..fitting.moments import Moments
 from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
 from ..kernels import Kernel
+from ..kernels.function import Objects
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.scaling import DistanceMap, LinearMap, Spectrum
 from ..relatives.embedding import DiffusionFunctions
@@ -124,7 +125,12 @@ def model_part(estimator: Any) -> Part:
         if params.get("device") is not None:
             params["device"] = str(params["device"])
         names = [name for name in saved if name in facts and model._is_saved(name)]
-        return {"params": params, "state": {name: facts[name] for name in names}}
+        state = {name: facts[name] for name in names}
+        if isinstance(facts.get("_encoding"), Objects) and state.pop("X_sample_", None) is not None:
+            # Of objects only the landmarks go into a file.
+            numbers = to_numpy(facts["expansion_"].basis.points)
+            state["_encoding"] = Objects.stored(**facts["_encoding"].stored_fields(numbers))
+        return {"params": params, "state": state}
 
     kinds = {name: one.kind for name, one in saved.items()}
     return Part(estimator, kinds, optional, lambda model: True, read, estimator)
@@ -291,6 +297,7 @@ SIZES |= {
     "Moments": lambda moments: (moments.mean.size,),
     "NeighborGraph": lambda graph: (graph.radii.size,),
     "State": lambda state: (columns_of(state.stream.span),),
+    "Objects": lambda objects: (1, ("object",)),
     "TableEncoding": lambda encoding: (len(encoding.names), tuple(encoding.names)),
 }
 SIZES |= dict.fromkeys(("DiffusionFunctions", "PointMap", "ReducedMap"), lambda f: f.weights.shape)
@@ -391,6 +398,20 @@ RESULTS = [
         lambda graph: is_sparse(graph.matrix) and graph.n_neighbors <= graph.radii.size,
     ),
     part(TableEncoding, fits_columns),
+    part(
+        Objects,
+        lambda objects: (
+            len(objects.lots[0]) == objects.numbers.size
+            and objects.numbers[0] >= 0
+            and objects.numbers[-1] < objects.next
+            and bool((np.diff(objects.numbers) > 0).all())
+        ),
+        read=Objects.stored_fields,
+        build=Objects.stored,
+        items=(list, np.ndarray),
+        numbers="c int",
+        n=WHOLE,
+    ),
 ]
 # Dataclasses and named tuples whose fields say all that must hold of them.
 RECORDS = (
@@ -416,6 +437,10 @@ PARTS: dict[str, Part] = {
     part.cls.__name__: part
     for part in [*map(recipe, RECIPES), *map(part, RECORDS), *BASES, *DISTANCES, *STREAMS, *RESULTS]
 }
+# The function is no part of a file: `load` is given it.
+PARTS["BlockFunction"] = replace(
+    PARTS["BlockFunction"], read=lambda kernel: kernel.get_params(deep=False) | {"function": None}
+)
 # Earlier versions had a solver "Lobpcg": block Krylov has taken its place.
 PARTS["Lobpcg"] = replace(
     recipe(solvers.BlockKrylov),
