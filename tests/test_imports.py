@@ -13,6 +13,7 @@ ROOT = Path(mercer.__file__).parent
 LAYERS = [
     {
         "_packages",
+        "_remote",
         "_tables",
         "_whole_file",
         "exceptions",

@@ -4,13 +4,17 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+from ._remote import CHUNK, RemotePath, as_path
 
 try:
     import fcntl
@@ -25,16 +29,27 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def whole_file(path, overwrite=True, parameter="path") -> Iterator[BinaryIO]:
+def whole_file(path, overwrite=True, parameter="path", seeks=True) -> Iterator[BinaryIO]:
     """A file to write, which is complete at the end or absent.
 
-    The bytes go to a temporary file beside `path`, which is renamed once it is complete. Errors of
+    The bytes go to a temporary file beside `path`, which is renamed once it is complete; to a URL
+    from its start to its end, through a file of this machine if the writer `seeks`. Errors of
     writing name the `parameter` that holds the path.
     """
-    path = Path(path)
+    path = as_path(path)
     check_folder(path, parameter)
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
+    if isinstance(path, RemotePath):
+        with ExitStack() as stack:
+            if not seeks:
+                yield stack.enter_context(path.writing(parameter))
+                return
+            local = stack.enter_context(TemporaryFile())
+            yield local  # type: ignore[misc]
+            local.seek(0)
+            shutil.copyfileobj(local, stack.enter_context(path.writing(parameter)), CHUNK)
+        return
     # SIGTERM would leave the temporary file behind; SystemExit cleans up.
     default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     ended = raising(lambda number: SystemExit(128 + number), [signal.SIGTERM] if default else [])
@@ -50,9 +65,9 @@ def whole_file(path, overwrite=True, parameter="path") -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
 
 
-def check_folder(path: Path, parameter="path") -> None:
-    """Raise FileNotFoundError where there is no folder for a file."""
-    if not path.parent.is_dir():
+def check_folder(path: Any, parameter="path") -> None:
+    """Raise FileNotFoundError where there is no folder for a file; stores have none."""
+    if not isinstance(path, RemotePath) and not path.parent.is_dir():
         raise FileNotFoundError(
             f"There is no folder {path.parent} for {parameter}={str(path)!r}. Make it first, or "
             "choose another."

@@ -6,6 +6,7 @@ runs, the name `KernelPCA` that it looks up is ours.
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.decomposition.tests import test_kernel_pca as suite
 from sklearn.exceptions import NotFittedError
 
@@ -65,13 +66,27 @@ def test_kernel_pca_raise_not_fitted_error():
     """A deviation: inverse_transform needs no fit_inverse_transform, where there is a way back.
 
     scikit-learn raises for every model without it. Ours raises where nothing can be done: for
-    precomputed kernels here, and for sparse data in their own test.
+    precomputed kernels.
     """
     X = np.random.default_rng(0).standard_normal((5, 3))
     kpca = KernelPCA().fit(X)
     np.testing.assert_allclose(kpca.inverse_transform(kpca.transform(X)), X)
     with pytest.raises(NotFittedError):
         KernelPCA(kernel="precomputed").fit(X @ X.T).inverse_transform(X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("eigen_solver", ["auto", "arpack", "randomized"])
+@pytest.mark.parametrize("csr_container", [sparse.csr_matrix, sparse.csr_array])
+def test_kernel_pca_sparse(csr_container, eigen_solver, kernel, global_random_seed):
+    """A deviation: sparse rows have pre-images, where scikit-learn raises NotFittedError."""
+    rng = np.random.default_rng(global_random_seed)
+    X, Y = csr_container(rng.random((5, 4))), csr_container(rng.random((2, 4)))
+    kpca = KernelPCA(4, kernel=kernel, eigen_solver=eigen_solver, random_state=0)
+    S = kpca.fit_transform(X)
+    np.testing.assert_allclose(np.abs(S), np.abs(kpca.fit(X).transform(X)), atol=1e-6)
+    assert kpca.transform(Y).shape[1] == S.shape[1]
+    assert kpca.inverse_transform(S[:2]).shape == (2, 4)
 
 
 def test_suite_is_found():

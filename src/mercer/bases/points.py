@@ -127,8 +127,9 @@ class PointBasis(Basis):
 
     def subset(self, index: np.ndarray) -> "PointBasis":
         """Some of the landmarks."""
+        kernel = self.kernel.of_points(index)
         index = index if is_sparse(self.points) else on_device_of(index, self.points)
-        return PointBasis(self.kernel, self.points[index], self.engine, self._single)
+        return PointBasis(kernel, self.points[index], self.engine, self._single)
 
     def rounding(self) -> float:
         """Rounding of an inner product over the columns, times what the kernel makes of it."""

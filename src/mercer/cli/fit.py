@@ -187,8 +187,8 @@ def resources(args: Namespace) -> dict[str, Any]:
 
 def cluster(args: Namespace) -> Result:
     """The cluster of every row."""
-    table, X, scaling = affinity_rows(args)
-    settings = affinity(args) | {"assign_labels": args.labels}
+    table, X, scaling, settings = affinity(args)
+    settings |= {"assign_labels": args.labels}
     model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
     sizes = np.bincount(model.labels_, minlength=args.clusters)
     summary = [
@@ -203,8 +203,7 @@ def cluster(args: Namespace) -> Result:
 
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
-    table, X, scaling = affinity_rows(args)
-    settings = affinity(args)
+    table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
     if args.diffusion:
         make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
@@ -252,24 +251,23 @@ def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary
     return result
 
 
-def affinity_rows(args: Namespace) -> tuple[InputTable, Any, Scaling]:
-    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling."""
+def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]:
+    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling.
+
+    And the parameters of the spectral estimators that stand for the options of an affinity.
+    """
     if args.save is not None:
         check_free(args.save, args.force)
     graph = args.kernel is None and not vars(args).get("diffusion")
-    args.affinity, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
-    mixed = mixed_table(args) if args.neighbors is None else None
-    return scaled_table(args) if mixed is None else (*mixed, Scaling())
-
-
-def affinity(args: Namespace) -> dict[str, Any]:
-    """The parameters of the spectral estimators that stand for the options of an affinity."""
-    basis = "auto" if args.landmarks is None else Landmarks(args.landmarks)
+    kind, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
     settings = kernel_settings(args) | resources(args) | {"verbose": verbosity(args)}
-    settings |= {"affinity": args.affinity, "basis": basis}
+    settings |= {"basis": "auto" if args.landmarks is None else Landmarks(args.landmarks)}
     if args.neighbors is not None:
-        settings |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
-    return settings
+        settings |= {"n_neighbors": args.neighbors, "affinity": "nearest_neighbors"}
+        return *scaled_table(args), settings
+    mixed = mixed_table(args)
+    rows = scaled_table(args) if mixed is None else (*mixed, Scaling())
+    return *rows, settings | {"affinity": kind}
 
 
 def coordinates(model) -> dict[str, np.ndarray]:

@@ -1,9 +1,12 @@
 """The frame of all commands: one run from arguments to exit code."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import sys
+import traceback
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -12,9 +15,9 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from .._whole_file import raising, telling
-from ..exceptions import to_stderr
-from .failures import SUCCESS, WRONG_USAGE, JobError, Stopped, one_line, report_failure
-from .parser import DASH, make_parser
+from ..exceptions import InvalidParameterError, MercerError, to_stderr
+from .failures import FAILED, SUCCESS, WRONG_USAGE, JobError, Stopped, UsageError
+from .parser import DASH, TABLE, make_parser
 
 # What files of other kinds than text begin with.
 MAGIC = {
@@ -24,10 +27,18 @@ MAGIC = {
     b"\x1f\x8b": ".csv.gz",
     b"\xd0\xcf\x11\xe0": ".xls",
 }
-
-
 # What errors of stdout call it.
 STDOUT = Path("<stdout>")
+# Errors whose message is written for users; all others are defects.
+EXPECTED = (JobError, UsageError, ValueError, ImportError, RuntimeError, OSError, UserWarning)
+
+# Parameters of the library, and the options that stand for them here.
+OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
+# Messages of the library write a parameter as name=value, or by a name that is no English word.
+NAMED = re.compile(
+    rf"\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
+    r"|\b(n_components|max_iter|tol)\b|(?<=aise )(memory)\b"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,3 +161,65 @@ def stdin_as_file(args: Namespace) -> Iterator[None]:
             shutil.copyfileobj(sys.stdin.buffer, file)
         args.data = str(path)
         yield
+
+
+def report_failure(
+    error: BaseException,
+    words: Sequence[str] = (),
+    command: str = "mercer",
+    warnings: Sequence[str] = (),
+) -> int:
+    """Print one line about an error and return the exit code.
+
+    Parameters
+    ----------
+    error : exception
+    words : sequence of str
+        The command line: ``--debug`` in it asks for the traceback, ``--json`` for a JSON document
+        on stdout too.
+    command : str
+        The command whose help to read, such as ``mercer fit``.
+    warnings : sequence of str
+        Warnings so far.
+    """
+    if "--debug" in words:
+        to_stderr("".join(traceback.format_exception(error)).rstrip())
+    if isinstance(error, Stopped):
+        text, code = f"stopped by {error}; no file is half written", error.exit_code
+        to_stderr(f"mercer: {text}")
+    else:
+        text, code = one_line(error), FAILED
+        if isinstance(error, UsageError | InvalidParameterError):
+            command = (isinstance(error, UsageError) and error.command) or command
+            end = "" if text.endswith("?") else "."
+            text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
+        to_stderr(f"mercer: error: {text}")
+    if "--json" in words:
+        failure = {"error": {"message": text, "exit_code": code}, "warnings": list(warnings)}
+        print(json.dumps(failure))
+    return code
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error or warning on one line, with options in place of parameters."""
+    if isinstance(error, MemoryError):
+        return "out of memory. Give a smaller --memory, or --method landmarks."
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, EXPECTED) and text:
+        text = NAMED.sub(as_option, text)
+        parameter = error.parameter if isinstance(error, MercerError) else None
+        if isinstance(error, InvalidParameterError) and parameter is not None:
+            return f"{OPTIONS.get(parameter, f'--{parameter}')}: {text}"
+        return f"{text} Give --missing drop or --missing mean." if parameter == "missing" else text
+    return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
+
+
+def as_option(match: re.Match) -> str:
+    """A parameter of the library, with its value if it has one, as an option."""
+    name, value, alone, memory = match.groups()
+    if name is None:
+        return OPTIONS[alone or memory]
+    text = OPTIONS[name] + " " + value.strip(" '")
+    return VALUES.get(text, text)

@@ -404,12 +404,7 @@ class LocalEngine(TiledEngine):
     # of Python per tile takes over.
     sides, small_side, mirror_side = (1024, 512, 256, 128, 64), 192, 256
 
-    def __init__(
-        self,
-        memory: int,
-        threads: int | None = None,
-        on_tiles: Callable[[int, int], None] | None = None,
-    ):
+    def __init__(self, memory: int, threads: int | None = None, on_tiles: Callable | None = None):
         self.memory = memory
         self.threads = count_threads(threads)
         self.on_tiles = on_tiles

@@ -17,6 +17,8 @@ from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import tell
 from ..fitting.moments import BesideColumn
+from ..kernels.base import append_columns, same_for_all
+from ..kernels.derived import MISSING
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
@@ -232,6 +234,36 @@ def check_gram(K) -> None:
             f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
             f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
         )
+
+
+def check_columns(rows) -> None:
+    """Raise ValueError unless rows of m landmarks have m values with them, and then k(z, z)."""
+    rows = rows.toarray() if is_sparse(rows) else to_numpy(rows)
+    m = rows.shape[0]
+    if rows.shape[1] != m + 1:
+        raise ValueError(
+            f"A precomputed kernel with {m} landmarks has rows of {m + 1} columns, its values with "
+            f"these and k(x, x), and X has {rows.shape[1]} columns. Pass "
+            "numpy.column_stack([K[:, landmarks], diagonal])."
+        )
+    check_gram(rows[:, :m])
+    gap = abs(rows.diagonal() - rows[:, m])
+    if gap.max() > 1e-5 * abs(rows).max():
+        at = int(gap.argmax())
+        raise ValueError(
+            f"Landmark {at} has k(z, z) = {rows[at, m]:.6g} in the last column and "
+            f"{rows[at, at]:.6g} among its values with landmarks. Pass the diagonal of the same "
+            "kernel, and columns in the order of landmarks."
+        )
+
+
+def with_diagonal(X, d: int):
+    """Rows of d columns, with `MISSING` where the last one, k(x, x), is."""
+    if not (is_sparse(X) or is_foreign(X) or isinstance(X, np.ndarray)):
+        return X
+    if X.ndim != 2 or X.shape[1] != d - 1:
+        return X
+    return append_columns(X, same_for_all(X, MISSING))
 
 
 def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:

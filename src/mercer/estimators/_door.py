@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import BASES, AllPoints, BasisRecipe
+from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
 from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
@@ -308,6 +308,8 @@ class Door(BaseEstimator):
                         "A checkpoint tells rows apart by their numbers, and objects have none. "
                         "Leave checkpoint out."
                     )
+        if not reset and self._has_landmarks():
+            return _checks.with_diagonal(X, self.n_features_in_)
         return X if self._encoding is None else self._encoding.apply(X)
 
     def _encoder(self) -> Any:
@@ -350,9 +352,11 @@ class Door(BaseEstimator):
         weights = None
         if sample_weight is not None:
             weights = _checks.checked_weights(sample_weight, count_rows(rows))
-        if self._is_precomputed():
-            self._check_precomputed(rows, weights)
         basis: Any = self.basis
+        if self._has_landmarks():
+            basis = self._given_landmarks(rows)
+        elif self._is_precomputed():
+            self._check_precomputed(rows, weights)
         if isinstance(basis, str) and basis != "auto":
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
@@ -438,6 +442,23 @@ class Door(BaseEstimator):
         """The rows that the problem is posed for, or the matrix that is made of them."""
         return X
 
+    def _has_landmarks(self) -> bool:
+        """Whether rows are columns of a kernel matrix, and its diagonal."""
+        return isinstance(self.kernel, Precomputed) and self.kernel.landmarks is not None
+
+    def _given_landmarks(self, rows: Rows) -> Any:
+        """The landmarks of a kernel that is given by its columns, checked."""
+        has_basis = "basis" in _checks.names_of_parameters(type(self))  # type: ignore[arg-type]
+        by_name = isinstance(self.basis, str) and self.basis in ("auto", "landmarks")
+        if self.fit_inverse_transform or not (has_basis and by_name):
+            raise ValueError(
+                "Of a precomputed kernel with landmarks only values with these are known: that "
+                "takes KernelPCA with basis='landmarks' and without fit_inverse_transform."
+            )
+        recipe = Landmarks(indices=self.kernel.landmarks).located(count_rows(rows), rows.take)
+        _checks.check_columns(recipe.points)
+        return recipe
+
     def _check_precomputed(self, rows: Rows, weights) -> None:
         if self.fit_inverse_transform:
             raise ValueError(
@@ -447,7 +468,8 @@ class Door(BaseEstimator):
         if self.basis not in ("auto", "points"):
             raise ValueError(
                 f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
-                "Use basis='auto', or a kernel that is computed from the data."
+                "Use basis='auto', kernel=Precomputed(landmarks=...) for columns of it, or a "
+                "kernel that is computed from the data."
             )
         if weights is not None and not weights.all():
             raise ValueError(
@@ -550,7 +572,7 @@ class Door(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse()
-        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.pairwise = self._is_precomputed() and not self._has_landmarks()
         tags.target_tags.required = tags.target_tags.multi_output = self._needs_target
         return tags
 

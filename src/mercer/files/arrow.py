@@ -214,7 +214,7 @@ def passed_over(count: int, skip: list | None) -> bool:
     return True
 
 
-def from_parquet(path: Path, columns=None) -> ArrowSource:
+def from_parquet(path: Any, columns=None) -> ArrowSource:
     """A Parquet file, or all files of a folder in the order of their names."""
     parquet = needed("pyarrow.parquet", "files")
     files = [path]
@@ -228,7 +228,8 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
 
     def open_file(file):
         with readable(file.name, "Parquet"):
-            return parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+            opened = file if isinstance(file, Path) else file.open("rb")
+            return parquet.ParquetFile(opened, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def batches(rows, columns, skip=None) -> Iterator:
         for file in files:

@@ -1,5 +1,6 @@
 """Opening whatever yields rows: one function, one line for each kind; images are read whole."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._remote import RemotePath, as_path, temporary_folder
 from ..compute import is_sparse
 from ..compute.arrays import is_foreign
 from .arrays import ArraySource, BlocksSource, from_memory, from_npy, from_npz
@@ -53,7 +55,8 @@ def open_source(
         - a NumPy array, memmap or `scipy.sparse` matrix, an open HDF5 dataset or zarr array;
         - a path to ``.npy`` (mapped), ``.npz`` (also of `scipy.sparse.save_npz`), ``.csv`` and
           ``.tsv`` (also ``.csv.gz``), ``.parquet`` or a folder of Parquet files, ``.feather``,
-          ``.xlsx``;
+          ``.xlsx``; or a URL of one, such as ``s3://bucket/rows.parquet``: Parquet is read where
+          it is, others from a copy on this machine;
         - whatever speaks the Arrow stream protocol: a DuckDB relation, a polars frame or query,
           a table, dataset or reader of pyarrow;
         - an iterator of blocks of rows, which can be read only once;
@@ -126,9 +129,19 @@ def is_cluster_table(source: Any) -> bool:
     return isinstance(source, ChosenColumns) or library_of(source) in ("pyspark", "ray")
 
 
-def open_path(path: Path, columns, name, format, memory=None) -> RowSource:
-    """The file or folder by its suffix; a folder without one holds Parquet files."""
+def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
+    """The file or folder by its suffix; a folder without one holds Parquet files.
+
+    Of a URL all but Parquet is read from a copy, which is removed with the source.
+    """
     suffix = path.suffix.lower()
+    is_copied = suffix in (*ARRAYS, *BOOKS, ".feather", ".arrow") or bare_suffix(path) in TEXTS
+    if isinstance(path, RemotePath) and is_copied:
+        copy = temporary_folder(path) / path.name
+        path.fetch(copy)
+        source: Any = open_path(copy, columns, name, format, memory)
+        source.copied = path  # whose end is that of the copy
+        return source
     if suffix in STORES:
         raise ValueError(
             f"{path.name} is opened by its own library. In Python pass {STORES[suffix]}, or a "
@@ -153,13 +166,14 @@ def open_path(path: Path, columns, name, format, memory=None) -> RowSource:
     )
 
 
-def existing(path) -> Path:
+def existing(path) -> Any:
     """The path, if there is something."""
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
-        raise FileNotFoundError(
-            f"There is no file or folder {path}. Check its name, and the folder you are in."
-        )
+        where = "the folder you are in"
+        if isinstance(path, Path) and re.match(r"\w{2,}:/", path.as_posix()):
+            where = "give a URL as text, since a Path has one slash only"
+        raise FileNotFoundError(f"There is no file or folder {path}. Check its name, and {where}.")
     return path
 
 
@@ -167,7 +181,7 @@ def is_table(source: Any) -> bool:
     """Whether this is a table, or the path of one, whose columns can be chosen."""
     if not isinstance(source, str | PathLike):
         return is_arrow(source)
-    path = Path(source)
+    path = as_path(source)
     suffix = path.suffix.lower()
     return path.is_dir() or suffix in TABLES or suffix in BOOKS or bare_suffix(path) in TEXTS
 
@@ -247,8 +261,10 @@ def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None)
 
 def image_files(path: str | PathLike[str]) -> list[Path]:
     """The image that a path is, those of a folder by name, or those of its folders; else none."""
-    path = Path(path)
-    for found in (path.iterdir(), path.glob("*/*")) if path.is_dir() else ([path],):
+    place = as_path(path)
+    if isinstance(place, RemotePath):
+        return []
+    for found in (place.iterdir(), place.glob("*/*")) if place.is_dir() else ([place],):
         images = [file for file in found if file.suffix.lower() in IMAGES and file.is_file()]
         if images:
             return sorted(images)

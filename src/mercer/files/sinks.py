@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from os import PathLike
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._packages import needed
+from .._remote import as_path
 from .._whole_file import whole_file
 from ..compute.arrays import Array
 
@@ -37,6 +37,9 @@ class Sink(ABC):
     held : int
         Bytes of rows that may wait to be written together.
     """
+
+    #: Whether what was written is changed at the end.
+    seeks = False
 
     def __init__(self, file: BinaryIO, columns: list[str], dtype: np.dtype, kept: dict, held: int):
         self.file, self.columns, self.dtype, self.kept = file, columns, dtype, kept
@@ -59,6 +62,8 @@ class Sink(ABC):
 
 class NpySink(Sink):
     """A ``.npy`` file. Its header, which holds the number of rows, is written again at the end."""
+
+    seeks = True
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -161,7 +166,8 @@ def open_sink(
     Parameters
     ----------
     path : str or Path
-        ``.npy``, ``.parquet`` or ``.csv``. A file that is there is replaced, at the end.
+        ``.npy``, ``.parquet`` or ``.csv``, also as a URL. A file that is there is replaced at the
+        end.
     n_columns : int
     dtype : dtype
     columns : list of str or None
@@ -176,32 +182,34 @@ def open_sink(
     context manager of a Sink
         ``with open_sink(...) as sink: sink.write(rows)``
     """
-    path = Path(path)
-    kind = SINKS.get(path.suffix.lower())
+    target = as_path(path)
+    kind = SINKS.get(target.suffix.lower())
     if kind is None:
         raise ValueError(
-            f"{path.name}: scores can be written to files that end in {', '.join(SINKS)}. Give "
+            f"{target.name}: scores can be written to files that end in {', '.join(SINKS)}. Give "
             "the file such a name."
         )
     names = [str(i) for i in range(n_columns)] if columns is None else list(map(str, columns))
     others = dict(kept or {})
     if others and kind is NpySink:
         raise ValueError(
-            f"{path.name} holds numbers of one kind only. Give a .csv or .parquet file for "
+            f"{target.name} holds numbers of one kind only. Give a .csv or .parquet file "
+            "for "
             f"{', '.join(others)}."
         )
     clash = sorted(set(others) & set(names))
     if clash:
         raise ValueError(
-            f"{path.name} would have two columns called {clash[0]!r}. Rename the one that is kept."
+            f"{target.name} would have two columns called {clash[0]!r}. Rename the one that is "
+            "kept."
         )
-    return _opened(path, kind, names, np.dtype(dtype), others, held)
+    return _opened(target, kind, names, np.dtype(dtype), others, held)
 
 
 @contextmanager
-def _opened(path: Path, kind: type[Sink], *arguments) -> Iterator[Sink]:
+def _opened(path: Any, kind: type[Sink], *arguments) -> Iterator[Sink]:
     """The sink, whose file takes the place of `path` when nothing fails."""
-    with whole_file(path, parameter="out") as file:
+    with whole_file(path, parameter="out", seeks=kind.seeks) as file:
         sink = kind(file, *arguments)
         try:
             yield sink

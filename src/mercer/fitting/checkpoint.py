@@ -28,6 +28,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .._remote import RemotePath, as_path, temporary_folder
 from .._whole_file import check_folder, hold, telling, whole_file
 from ..compute import is_sparse, to_numpy
 from ..exceptions import CheckpointError
@@ -67,7 +68,13 @@ class Checkpoint(AbstractContextManager):
     confirm: Callable[[], None] | None = None
 
     def __init__(self, path: str | PathLike[str], identity: str, seed: int):
-        self.folder, self.unfinished = Path(path), False
+        #: Where states are written; of a URL a copy of what is there.
+        self.folder, self.name, self.unfinished = as_path(path), str(path), False
+        self._remote: Any = None
+        if isinstance(self.folder, RemotePath):
+            self._remote, self.folder = self.folder, temporary_folder(self)
+            for file in self._remote.rglob("*"):
+                file.fetch(self.folder / file.name)
         self._done = dict.fromkeys(KINDS, 0)
         self._written = monotonic()
         self._lock = self._locked()
@@ -96,6 +103,8 @@ class Checkpoint(AbstractContextManager):
             states = chain.from_iterable(map(self.folder.glob, names))
             for file in (*states, *self._begun(), self.folder / ABOUT):
                 file.unlink(missing_ok=True)
+                if self._remote is not None:
+                    (self._remote / file.name).unlink()
             if os.name == "nt":  # where nobody removes an open file
                 self._lock.close()
             (self.folder / LOCK).unlink(missing_ok=True)
@@ -132,7 +141,7 @@ class Checkpoint(AbstractContextManager):
         for again in reversed(range(ATTEMPTS)):
             free = True
             try:
-                with telling(f"checkpoint='{self.folder}'", self.folder):
+                with telling(f"checkpoint='{self.name}'", self.folder):
                     self.folder.mkdir(exist_ok=True)
                     if not self._is_new() and not (self.folder / ABOUT).exists():
                         raise self._foreign(f"it has no readable {ABOUT}")
@@ -148,7 +157,7 @@ class Checkpoint(AbstractContextManager):
             if not free:
                 break
         raise CheckpointError(
-            f"checkpoint={str(self.folder)!r} is used by another fit that is running. Give each "
+            f"checkpoint={self.name!r} is used by another fit that is running. Give each "
             "fit a path of its own, or wait until that one has ended."
         )
 
@@ -198,8 +207,10 @@ class Checkpoint(AbstractContextManager):
 
     @contextmanager
     def _writing(self, file: Path) -> Iterator[BinaryIO]:
-        with telling(f"checkpoint='{self.folder}'", self.folder), whole_file(file) as part:
+        with telling(f"checkpoint='{self.name}'", self.folder), whole_file(file) as part:
             yield part
+        if self._remote is not None:
+            (self._remote / file.name).put(file)
 
     def _read(self, file: Path) -> tuple[dict, list]:
         from safetensors import safe_open
@@ -224,7 +235,7 @@ class Checkpoint(AbstractContextManager):
 
     def _foreign(self, why: str) -> CheckpointError:
         return CheckpointError(
-            f"checkpoint={str(self.folder)!r} cannot be used: {why}. Give another path, or delete "
+            f"checkpoint={self.name!r} cannot be used: {why}. Give another path, or delete "
             "it to start from the beginning."
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
+from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
 from ..bases.whitening import on_host
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
@@ -438,10 +438,16 @@ class ReducedProblem(Problem):
     def judgment(self) -> tuple[bool, bool]:
         """Whether what the span leaves out is a bound, and whether the kernel is indefinite."""
         exact, definite = self.basis.exact_norms, self.basis.kernel.definite
+        longer = self.lost < -LONGER * self.scale
+        if definite and longer and self.basis.kernel.expensive:
+            raise ValueError(
+                f"The kernel {type(self.basis.kernel).__name__} is said to be definite, and its "
+                "values with landmarks are too large for those of k(x, x). Correct them, or give "
+                "definite=False."
+            )
         if definite or not exact:
             return exact and definite, False
         # What a span leaves out of an indefinite kernel bounds nothing.
-        longer = self.lost < -LONGER * self.scale
         return False, longer or has_negative(self.basis, self.model_rows, self.center)
 
 
@@ -615,9 +621,12 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
     Then all rows have one: no eigenvalue of a part of a matrix is below its least. Beyond rounding,
     and a share of the largest of the centered matrix, which may be far below that of the other.
     """
-    few = on_host(thinned(rows))
-    points = on_host(thinned(basis.points, max(few.shape[0], FEWEST_POINTS)))
-    K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(few, points)])), dtype=float)
+    if basis.kernel.expensive and isinstance(basis, PointBasis):
+        K = to_numpy(basis.kernel_matrix())  # whose values are there
+    else:
+        few = on_host(thinned(rows))
+        points = on_host(thinned(basis.points, max(few.shape[0], FEWEST_POINTS)))
+        K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(few, points)])), dtype=float)
     C = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if center else K
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
     floor = -INDEFINITE_SHARE * float(np.linalg.norm(C, 2)) - rounding

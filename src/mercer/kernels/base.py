@@ -254,6 +254,10 @@ class Kernel(BaseEstimator, ABC):
         """A kernel with the same centered matrix on X in which fewer digits cancel, or itself."""
         return self
 
+    def of_points(self, index: Array) -> "Kernel":
+        """The kernel for a basis of only some of its points."""
+        return self
+
     def scalar_map(self) -> ScalarMap | None:
         """The kernel as one of the functions that fused tiles are compiled for, or None."""
         return None

@@ -1,6 +1,7 @@
 """Kernels made of something else: a matrix, distances, another kernel without its diagonal."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -8,26 +9,122 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import Array, ScalarMap
-from .base import SPREAD_SAMPLE, Domain, Kernel, Pairs, centering_spread, same_for_all
+from ..compute import Array, ScalarMap, array_namespace
+from .base import (
+    SPREAD_SAMPLE,
+    Domain,
+    Kernel,
+    Pairs,
+    centering_spread,
+    dense_rows,
+    rows_of,
+    same_for_all,
+)
+
+# In place of k(x, x), which new rows may lack.
+MISSING = -1.0
 
 
+@dataclass(eq=False, repr=False)
 class Precomputed(Kernel):
-    """The data are the kernel matrix itself: (n, n) to fit, (m, n) to transform."""
+    """The data are the kernel matrix itself: (n, n) to fit, (m, n) to transform.
 
-    definite = False
+    Of a matrix too large to be made, m columns and the diagonal are enough: with `landmarks` a row
+    holds its values with these rows and, last, with itself, ``[K[:, landmarks] | diagonal]``, of
+    shape (n, m + 1). `KernelPCA.transform` takes new rows without the last column too, errors
+    need it.
+
+    Parameters
+    ----------
+    landmarks : array of int or None
+        Numbers of m training rows.
+    definite : bool
+        Whether the matrix has no negative eigenvalue: certificates of landmarks are bounds only
+        then. A whole matrix shows it itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> from mercer.kernels import RBF, Precomputed
+    >>> X, chosen = np.random.default_rng(0).standard_normal((500, 3)), np.arange(40)
+    >>> rows = np.column_stack([RBF(gamma=0.1)(X, X[chosen]), np.ones(500)])
+    >>> model = KernelPCA(4, kernel=Precomputed(landmarks=chosen, definite=True)).fit(rows)
+    >>> model.transform(RBF(gamma=0.1)(X[:2], X[chosen])).shape
+    (2, 4)
+    """
+
     seconds = (1e-9, 0.0)  # to read it
+    per_column = ("landmarks",)
+    #: Numbers of the columns of landmarks, where a basis has only some of them.
+    chosen = None
+
+    landmarks: Any = None
+    definite: bool = False  # type: ignore[misc]
+
+    @property
+    def expensive(self) -> bool:  # type: ignore[override]
+        """Values between rows that are no landmarks are not known."""
+        return self.landmarks is not None
+
+    def resolve(self, X: Array, rng: Any = None) -> Kernel:
+        """A copy with the landmarks as an array."""
+        kernel = copy(self)
+        if self.landmarks is not None:
+            kernel.landmarks = np.array(self.landmarks)
+        return kernel
+
+    def of_points(self, index: Any) -> Any:
+        part: Any = copy(self)
+        part.chosen = index if self.chosen is None else self.chosen[index]
+        return part
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        """Raise TypeError: there are no rows to compare."""
-        raise TypeError("A precomputed kernel has no points: its matrix is the data.")
+        """The columns of landmarks; an error where there are no rows to compare."""
+        if self.landmarks is None:
+            raise TypeError("A precomputed kernel has no points: its matrix is the data.")
+        m = np.size(self.landmarks if self.chosen is None else self.chosen)
+        if (X if Z is None else Z).shape[0] != m:
+            raise ValueError(
+                "A precomputed kernel with landmarks knows no values between other rows. Use "
+                "KernelPCA, or a kernel that is computed from the data."
+            )
+        return GivenPairs(self, X, Z, dtype)
 
     def diag(self, X: Array) -> Array:
-        """Raise ValueError: k(x, x) of new points is not part of a given matrix."""
-        raise ValueError(
-            "k(x, x) of new points is not part of a precomputed kernel matrix, so their "
-            "reconstruction error is unknown. Use a kernel object or name instead."
-        )
+        """The last column; ValueError where it is not part of a given matrix."""
+        if self.landmarks is None:
+            raise ValueError(
+                "k(x, x) of new points is not part of a precomputed kernel matrix, so their "
+                "reconstruction error is unknown. Use a kernel object or name instead."
+            )
+        d = dense_rows(X[:, -1:])[:, 0]
+        if bool((d < 0).any()):
+            raise ValueError(
+                "Rows of a precomputed kernel with landmarks end with k(x, x), which is "
+                f"missing or negative: {float(d.min()):.3g}. Give [K(x, landmarks) | k(x, x)]."
+            )
+        xp = array_namespace(d)
+        return xp.astype(d, xp.float64)
+
+    def spread(self, X: Array) -> float:
+        """inf: values are read in any precision, so float32 saves nothing."""
+        return np.inf
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError if some k(x, x) is negative, unless all of them are missing."""
+        if self.landmarks is not None and bool((dense_rows(X[:, -1:]) != MISSING).any()):
+            self.diag(X)
+
+
+class GivenPairs(Pairs):
+    """Columns of landmarks in rows that hold them."""
+
+    def tile(self, i, j, out):
+        chosen = self.kernel.chosen
+        K = dense_rows(rows_of(self.X, i, self.dtype))
+        out[...] = K[:, j if chosen is None else chosen[j]]
+        return out
 
 
 @dataclass(eq=False, repr=False)

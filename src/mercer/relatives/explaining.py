@@ -35,8 +35,8 @@ from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import dense_rows
 from ..kernels.dot_product import unit_gradient
 
-# Columns of a component that a table shows.
-SHOWN = 5
+# Columns of a component that a table shows, and how the numbers of its significance are written.
+SHOWN, FORMATS = 5, (".4g", ".4g", ".3g", ".2f", ".2f")
 # Arrays of the size of a block's gradients that are alive at once, and share of the budget.
 LIVE_GRADIENTS, GRADIENT_SHARE = 6, 2
 # Share of the budget that a block of points may take in a gradient, with what is made of it.
@@ -321,16 +321,11 @@ class Significance(Shown):
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows, one for each component."""
         heads = ["component", "eigenvalue", "noise", "p", "stability", "of the first together"]
+        values = self.eigenvalues, self.null_upper, self.p_values
+        numbers = zip(*values, self.stability, self.subspace_stability, strict=True)
         rows = [
-            [
-                f"{j + 1}{' *' if j < self.n_significant else ''}",
-                f"{self.eigenvalues[j]:.4g}",
-                f"{self.null_upper[j]:.4g}",
-                f"{self.p_values[j]:.3g}",
-                f"{self.stability[j]:.2f}",
-                f"{self.subspace_stability[j]:.2f}",
-            ]
-            for j in range(len(self.eigenvalues))
+            [f"{j}{' *' if j <= self.n_significant else ''}", *map(format, row, FORMATS)]
+            for j, row in enumerate(numbers, 1)
         ]
         return heads, rows
 

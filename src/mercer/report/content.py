@@ -18,6 +18,7 @@ from rich.progress import TextColumn
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from .._remote import as_path
 from .._tables import counted
 from .._whole_file import check_folder, whole_file
 from ..compute import is_sparse, to_numpy
@@ -211,7 +212,7 @@ class Report:
 
         check_model(model)
         if path is not None:
-            check_folder(Path(path))
+            check_folder(as_path(path))
         if max_points is not None and not (isinstance(max_points, Integral) and max_points > 0):
             raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
         verbose = model.verbose if verbose is None else verbose

@@ -365,18 +365,14 @@ def convergence_chart(named, ylabel: str) -> str:
 
 
 def bar_chart(named: list[tuple[str, float]]) -> str:
-    """Values as bars to the right of their names."""
-    step, left = 22, 150
-    x = axis(0.0, max((value for _, value in named), default=0.0) or 1.0, left, WIDTH - 56)
-    marks = []
-    for k, (name, value) in enumerate(named):
-        y, end = 8 + step * k, x(value)
-        bar = element("rect", "bar", x=left, y=y, width=end - left, height=step - 6)
-        short = name if len(name) <= 20 else name[:19] + "…"
-        texts = text(left - 6, y + 13, short, "end"), text(end + 5, y + 13, f"{value:.3g}", "start")
-        marks.append(group(f"{name}: {value:.4g}", bar, *texts))
-    label = f"{len(named)} columns that drive the components most"
-    return svg(marks, 16 + step * len(named), label)
+    """Values as bars to the right of their names, as in the walk."""
+    most = max((value for _, value in named), default=0.0) or 1.0
+    rows = (
+        f'<tr title="{escape(name)}"><th scope="row">{escape(name)}</th><td>'
+        f'<meter max="{most:.6g}" value="{value:.6g}"></meter></td><td>{value:.3g}</td></tr>'
+        for name, value in named
+    )
+    return f'<table class="bars"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def axis(low: float, high: float, first: float, last: float, log: bool = False) -> Callable:

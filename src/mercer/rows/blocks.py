@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._remote import as_path
 from ..compute import (
     TiledEngine,
     format_bytes,
@@ -160,12 +161,12 @@ class BlockRows(Rows):
             )
         self.count = count
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> list[Any]:
         """The files that the rows are read from, where it is known which."""
         path = getattr(self.original, "filename", self.original)  # that of a memmap
         if not isinstance(path, str | PathLike):
             return []
-        path = Path(path)
+        path = as_path(path)
         return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
 
     def _stamps(self) -> list | None:
@@ -187,8 +188,10 @@ class BlockRows(Rows):
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """Results of all rows in one array that fits the budget, or in a file."""
         if out is not None and isinstance(self.original, str | PathLike):
-            source = Path(self.original)
-            if Path(out).exists() and source.exists() and source.samefile(out):
+            source, target = as_path(self.original), as_path(out)
+            here = isinstance(source, Path) and isinstance(target, Path)
+            both = here and target.exists() and source.exists()
+            if str(source) == str(target) or (both and source.samefile(target)):
                 raise ValueError(f"out={str(out)!r} is the file that is read. Give another name.")
         points, tail = function.expansion.basis.points, function.tail
 
@@ -205,7 +208,7 @@ class BlockRows(Rows):
             with open_sink(out, math.prod(tail), self.dtype, names, held=held) as sink:
                 for part in results(blocks):
                     sink.write(part)
-            return Path(out)
+            return as_path(out) if isinstance(as_path(out), Path) else str(out)
 
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> str:
         """Rows that fit the budget were read into an array before; these do not."""

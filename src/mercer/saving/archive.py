@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .._remote import as_path, local_copy
 from .._whole_file import whole_file
 from ..exceptions import ModelFileError
 
@@ -138,32 +139,33 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
     """
     from safetensors import safe_open
 
-    path = Path(path)
-    with open(path, "rb") as raw:
-        start = raw.read(8)
-    size = path.stat().st_size
-    if size == 0:
-        raise ModelFileError(f"{path} is empty, and no model file.")
-    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
-        raise _not_readable(path)
-    try:
-        file = safe_open(path, framework="numpy")
-    except OSError:
-        raise
-    except Exception as error:  # what a damaged file raises is not documented
-        raise _not_readable(path) from error
-    with file:
-        header = _header(path, file.metadata() or {})
-        if verify and header["checksum"] != _digest(path):
-            raise ModelFileError(f"{path} is damaged: its checksum does not agree. {SAVE_AGAIN}")
-        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        layout = {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
-        yield Archive(header, layout, file, size)
+    with local_copy(path) as copy:
+        with open(copy, "rb") as raw:
+            start = raw.read(8)
+        size = copy.stat().st_size
+        if size == 0:
+            raise ModelFileError(f"{path} is empty, and no model file.")
+        if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
+            raise _not_readable(path)
+        try:
+            file = safe_open(copy, framework="numpy")
+        except OSError:
+            raise
+        except Exception as error:  # what a damaged file raises is not documented
+            raise _not_readable(path) from error
+        with file:
+            header = _header(path, file.metadata() or {})
+            if verify and header["checksum"] != _digest(copy):
+                why = f"{path} is damaged: its checksum does not agree. {SAVE_AGAIN}"
+                raise ModelFileError(why)
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            layout = {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
+            yield Archive(header, layout, file, size)
 
 
-def _not_readable(path: Path) -> ModelFileError:
+def _not_readable(path: Any) -> ModelFileError:
     """The error for a file that is not ours, or ours and damaged."""
-    with open(path, "rb") as file:
+    with as_path(path).open("rb") as file:
         ours = MARK in file.read(CHUNK)
     if ours:
         why = "it was cut off or altered after it was written"
@@ -173,7 +175,7 @@ def _not_readable(path: Path) -> ModelFileError:
     )
 
 
-def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+def _header(path: Any, metadata: dict[str, str]) -> dict[str, Any]:
     """Our header, if its version can be read."""
     if ENTRY not in metadata:
         raise ModelFileError(

@@ -221,9 +221,10 @@ class Screen:
                 index = xp.arange(columns.start, columns.stop, device=tile.device)
                 index = xp.broadcast_to(index, tile.shape)
                 if values is not None:
-                    tile, index = xp.concat([values, tile], 1), xp.concat([kept, index], 1)
+                    tile = xp.concat([values, tile], axis=1)
+                    index = xp.concat([kept, index], axis=1)
                 values, place = tile.topk(min(keep, tile.shape[1]), dim=1, largest=False)
-                kept = xp.take_along_dim(index, place, 1)
+                kept = index.gather(1, place)
             return values, to_numpy(kept)
         from ..compute._numba import keep_smallest  # numba takes half a second to import
 
@@ -238,6 +239,7 @@ class Screen:
         if self.sparse:
             D = X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - self.Z[kept.ravel()]
             return self.lengths(D).reshape(kept.shape)
+        X = self.engine.place(X)
         D = (wide(self.Z[kept.ravel()]).reshape(*kept.shape, -1) - wide(X)[:, None]) / self.unit
         return to_numpy(array_namespace(D).linalg.vector_norm(D, axis=2)) * self.unit
 
