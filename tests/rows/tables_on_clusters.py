@@ -21,16 +21,17 @@ from mercer.files import open_source
 
 N, COLUMNS = 263, ["a", "b", "weird `name`", "d"]
 RNG = generator(5, SEED)
+DTYPES = pytest.mark.parametrize("dtype", ["f8", pytest.param("f4", marks=pytest.mark.slow)])
 X = np.sin(RNG.standard_normal((N, 2)) @ RNG.standard_normal((2, 4))) + 3.0
 
 
-def drawn(dtype=np.float64, **columns):
+def drawn(dtype="f8", **columns):
     """The rows as a table, with text that tells them apart, and further columns."""
     table = pd.DataFrame(X.astype(dtype), columns=COLUMNS)
     return table.assign(text=[f"row {i}" for i in range(N)], **columns)
 
 
-def pieces(table, count=7):
+def pieces(table, count=5):
     """The table cut anywhere, into parts of which some are empty."""
     ends = np.sort(RNG.integers(0, len(table) + 1, count - 2))
     ends = np.sort([*ends, *ends[:1]])
@@ -42,26 +43,30 @@ def model(kind=KernelPCA, columns=4, **options):
     return kind(2, kernel="rbf", gamma=0.3, basis=Landmarks(points=Z), random_state=0, **options)
 
 
-def check_scores(made, to_pandas):
+def check_scores(made, to_pandas, dtype):
     """Fit, scores, errors and the mean error are those of the array, beside all columns."""
-    for dtype in (np.float64, np.float32):
-        table = made(pieces(drawn(dtype)))
-        here, there = model().fit(X.astype(dtype)), model().fit(table)
-        close = {"rtol": 1e-12} if dtype == np.float64 else {"rtol": 1e-4}
-        assert_allclose(there.eigenvalues_, here.eigenvalues_, **close)
-        assert list(there.feature_names_in_) == COLUMNS
-        found = to_pandas(there.transform(table)).set_index("text")
-        names = list(there.get_feature_names_out())
-        assert list(found) == [*COLUMNS, *names] and len(found) == N
-        found = found.loc[drawn()["text"]]
-        assert found[names[0]].dtype == dtype
-        atol = 1e-9 if dtype == np.float64 else 1e-3
-        signs = np.sign(np.sum(found[names].to_numpy() * here.transform(X.astype(dtype)), axis=0))
-        assert_allclose(found[names] * signs, here.transform(X.astype(dtype)), atol=atol)
-        assert_allclose(found[COLUMNS], X.astype(dtype), rtol=0)
-    errors = to_pandas(there.reconstruction_error(table)).set_index("text")["errors"]
-    assert_allclose(errors.loc[drawn()["text"]], here.reconstruction_error(X), atol=1e-4)
-    assert there.score(table) == pytest.approx(here.score(X.astype(np.float32)), rel=1e-3)
+    table, rows = made(pieces(drawn(dtype))), X.astype(dtype)
+    here, there = model().fit(rows), model().fit(table)
+    eigenvalues, scores, errors = (1e-12, 1e-9, 1e-9) if dtype == "f8" else (1e-4, 1e-3, 1e-4)
+    assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=eigenvalues)
+    assert list(there.feature_names_in_) == COLUMNS
+    found = to_pandas(there.transform(table)).set_index("text")
+    names = list(there.get_feature_names_out())
+    assert list(found) == [*COLUMNS, *names] and len(found) == N
+    found = found.loc[drawn()["text"]]
+    S, wanted = (
+        np.stack([np.asarray(found[name], dtype) for name in names], 1),
+        here.transform(rows),
+    )
+    assert "float" in str(found[names[0]].dtype) or "double" in str(found[names[0]].dtype)
+    assert_allclose(S * np.sign(np.sum(S * wanted, axis=0)), wanted, atol=scores)
+    assert_allclose(found[COLUMNS].astype(dtype), rows, rtol=0)
+    lost = to_pandas(there.reconstruction_error(table)).set_index("text")["errors"]
+    lost = lost.loc[drawn()["text"]].astype(float)
+    assert_allclose(lost, here.reconstruction_error(rows), atol=errors)
+    assert there.score(table) == pytest.approx(here.score(rows), rel=1e-3)
+    one = here.score(rows[:1])
+    assert there.score(made([drawn(dtype)[:1]])) == pytest.approx(one, rel=1e-3)
 
 
 def check_columns(made, to_pandas):
@@ -82,14 +87,25 @@ def check_columns(made, to_pandas):
         assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
         assert there.target_ == here.target_
         assert "supervisedkernelpca0" in to_pandas(there.transform(table))
-    here = model(StreamingKernelPCA).fit(X)
-    there = model(StreamingKernelPCA).fit(open_source(table, columns=COLUMNS))
-    assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+    rows = open_source(table, columns=COLUMNS)
+    for name, weights in [(None, None), ("w", w)]:
+        here = model(StreamingKernelPCA).fit(X, sample_weight=weights)
+        there = model(StreamingKernelPCA).fit(rows, sample_weight=name)
+        assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+    again = there.partial_fit(rows, sample_weight="w")
+    assert_allclose(again.eigenvalues_, 2 * here.eigenvalues_, rtol=1e-9)
+    assert again.n_samples_seen_ == 2 * here.n_samples_seen_
 
 
-def check_bad_rows(made, place):
+def check_bad_rows(made, to_pandas, place):
     """What is wrong with a row is said with its partition and its number there."""
     row = int(RNG.integers(0, N))
+    table = drawn(w=np.zeros(N))
+    for count in (0, 1):
+        words = f"has {N} rows, and {count} with a weight above 0, while a minimum of 2"
+        with pytest.raises(ValueError, match=words):
+            model().fit(made(pieces(table)), sample_weight="w")
+        table.loc[row, "w"] = 2.0
     cases = [("b", np.nan), ("d", np.inf), ("w", -1.0), ("w", np.nan), ("y", None)]
     for column, value in cases:
         table = drawn(w=np.ones(N), y=["u", "v", *["u"] * (N - 2)])
@@ -104,6 +120,10 @@ def check_bad_rows(made, place):
         with pytest.raises(InvalidRowsError, match=words) as caught:
             fitted.fit(made(parts), y="y", sample_weight="w")
         assert "java" not in str(caught.value).lower()
+        if column == "b":
+            scored = model().fit(X).transform(open_source(made(parts), columns=COLUMNS))
+            with pytest.raises(Exception, match=words):
+                to_pandas(scored)
 
 
 def check_choice(made):
@@ -140,7 +160,6 @@ def check_refusals(made):
         (lambda: model().fit(table, sample_weight="v"), "got 'v'. The columns are 'a'"),
         (lambda: model(SupervisedKernelPCA).fit(table, y=ones), "y is the name of a column of X"),
         (lambda: model(KernelCCA).fit(table, y="a"), "rows of a table on a cluster have no order"),
-        (lambda: model(StreamingKernelPCA).fit(table, sample_weight="a"), "stay on the cluster"),
         (lambda: HebbianKernelPCA(2).fit(table), "needs all rows in one place, and X is on"),
         (lambda: model().fit(X).transform(table, out="s.npy"), "X is on a cluster. Leave it out"),
         (lambda: model().fit(made([drawn()[:1]])), "1 rows, while a minimum of 2"),

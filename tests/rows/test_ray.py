@@ -43,18 +43,22 @@ def shuffled(dataset):
     return dataset.random_shuffle(seed=1).to_pandas()
 
 
-def test_a_ray_dataset_is_fitted_and_scored_as_the_array():
-    tables.check_scores(made, shuffled)
+@tables.DTYPES
+def test_a_ray_dataset_is_fitted_and_scored_as_the_array(dtype):
+    tables.check_scores(made, shuffled, dtype)
 
 
+@pytest.mark.slow
 def test_weights_and_targets_are_columns_of_a_ray_dataset():
     tables.check_columns(made, shuffled)
 
 
+@pytest.mark.slow
 def test_bad_rows_of_a_ray_dataset_are_named():
-    tables.check_bad_rows(made, lambda part, parts: f"A block of {len(parts[part])} rows")
+    tables.check_bad_rows(made, shuffled, lambda part, parts: f"A block of {len(parts[part])} rows")
 
 
+@pytest.mark.slow
 def test_columns_of_a_ray_dataset_are_chosen_and_keys_told_of():
     tables.check_choice(made)
 
@@ -78,6 +82,7 @@ def test_two_hundred_blocks_are_added_in_a_tree():
     assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_fit_survives_a_killed_worker(tmp_path):
     marker = str(tmp_path / "marker")
 

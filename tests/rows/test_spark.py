@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,9 @@ import tables_on_clusters as tables
 from numpy.testing import assert_allclose
 
 import mercer
+from mercer.bases import Landmarks
 
-pytest.importorskip("pyspark", reason="the extra 'spark' is not installed")
+pyspark = pytest.importorskip("pyspark", reason="the extra 'spark' is not installed")
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java", allow_module_level=True)
 
@@ -64,21 +64,20 @@ def made(spark):
             for name, kind in kinds
         ]
         records = [[tuple(row) for row in part.astype(object).values.tolist()] for part in parts]
-        frames = [
-            spark.createDataFrame(rows, kinds_of.StructType(fields)).coalesce(1) for rows in records
-        ]
-        return reduce(lambda a, b: a.union(b), frames)
+        rows = spark.sparkContext.parallelize(records, len(records)).flatMap(list)
+        return spark.createDataFrame(rows, kinds_of.StructType(fields)).cache()
 
     return frame_of
 
 
 def shuffled(frame):
     """All rows here, after they were sent to other partitions."""
-    return frame.repartition(3, "text").toPandas()
+    return frame.repartition(2, "text").toPandas()
 
 
-def test_a_spark_frame_is_fitted_and_scored_as_the_array(made):
-    tables.check_scores(made, shuffled)
+@tables.DTYPES
+def test_a_spark_frame_is_fitted_and_scored_as_the_array(made, dtype):
+    tables.check_scores(made, shuffled, dtype)
 
 
 @pytest.mark.slow
@@ -88,7 +87,7 @@ def test_weights_and_targets_are_columns_of_a_spark_frame(made):
 
 @pytest.mark.slow
 def test_bad_rows_of_a_spark_frame_are_named(made):
-    tables.check_bad_rows(made, lambda part, parts: r"Partition \d+")
+    tables.check_bad_rows(made, shuffled, lambda part, parts: r"Partition \d+")
 
 
 @pytest.mark.slow
@@ -113,9 +112,8 @@ def test_a_column_of_arrays_is_whole_rows(made):
 def test_two_hundred_partitions_are_added_in_a_tree(spark):
     frame = spark.range(0, 4000, 1, 200).selectExpr("sin(id) as a", "cos(id * id) as b")
     X = np.stack([np.sin(np.arange(4000.0)), np.cos(np.arange(4000.0) ** 2)], axis=1)
-    here, there = (tables.model(columns=2).fit(rows) for rows in (X, frame))
-    assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
-    taken, collect = [], type(frame).collect
+    model = mercer.KernelPCA(2, kernel="rbf", gamma=0.5, basis=Landmarks(points=X[:20]))
+    wanted, taken, collect = model.fit(X).eigenvalues_, [], type(frame).collect
 
     def counted(parts):
         rows = collect(parts)
@@ -124,7 +122,7 @@ def test_two_hundred_partitions_are_added_in_a_tree(spark):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(frame), "collect", counted)
-        tables.model(columns=2).fit(frame)
+        assert_allclose(model.fit(frame).eigenvalues_, wanted, rtol=1e-9)
     assert taken and max(taken) <= 8
 
 
@@ -169,13 +167,54 @@ print("the fit went on")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="the executor is found by /proc")
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "local[2,4]"])
 def test_a_fit_survives_a_killed_executor_or_worker(master, tmp_path):
-    import pyspark
+    assert "the fit went on" in printed(LOST, str(tmp_path / "marker"), master)
 
+
+CONNECT = """
+import numpy as np
+from pyspark.sql import SparkSession
+from mercer import KernelPCA
+from mercer.bases import Landmarks
+from mercer.files import open_source
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+number = np.arange(800.0)
+X = np.stack([np.sin(number), np.cos(number**2)], axis=1)
+frame = spark.range(0, 800, 1, 12).selectExpr("id", "sin(id) as a", "cos(id * id) as b")
+assert not hasattr(frame, "_jdf"), type(frame)
+model = KernelPCA(2, kernel="rbf", gamma=0.5, basis=Landmarks(points=X[:20])).fit(X)
+wanted, scores = model.eigenvalues_, np.abs(model.transform(X))
+model.fit(open_source(frame, columns=["a", "b"]))
+np.testing.assert_allclose(model.eigenvalues_, wanted, rtol=1e-9)
+found = model.transform(frame).toPandas().sort_values("id")[["kernelpca0", "kernelpca1"]]
+np.testing.assert_allclose(np.abs(found.to_numpy()), scores, atol=1e-9)
+bad = frame.selectExpr("id", "if(id = 700, double('nan'), a) as a", "b")
+for call in (model.fit, lambda rows: model.transform(rows.table).toPandas()):
+    try:
+        call(open_source(bad, columns=["a", "b"]))
+    except Exception as error:
+        assert "Partition 10 of X holds null, NaN or infinity in column a" in str(error), error
+        print("named")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_spark_connect_is_served():
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    if not list(Path(pyspark.__file__).parent.glob("jars/spark-connect_*")):
+        pytest.skip("this pyspark has no server of Spark Connect")
+    assert printed(CONNECT).count("named") == 2
+
+
+def printed(program, *words):
+    """What a program prints that has a Spark of its own."""
     environment = os.environ | {
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": SOURCE,
+        "PYTHONPATH": os.pathsep.join([SOURCE, str(Path(pyspark.__file__).parents[1])]),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
     }
-    command = [sys.executable, "-c", LOST, str(tmp_path / "marker"), master]
+    command = [sys.executable, "-c", program, *words]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
-    assert "the fit went on" in run.stdout, run.stderr[-3000:]
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout

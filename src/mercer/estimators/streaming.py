@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 from zlib import crc32
 
 import numpy as np
@@ -258,7 +258,6 @@ class StreamingKernelPCA(KernelModel):
         self._validate_params()
         model = unfitted(self)
         X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
-        check_has_order(sample_weight)
         listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
@@ -293,7 +292,6 @@ class StreamingKernelPCA(KernelModel):
             return self
         model = unfitted(self) if is_first else self._with_last()
         X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
-        check_has_order(sample_weight)
         model._learn([model._open(X, reset=is_first)], sample_weight)
         become(self, model)
         return self
@@ -361,16 +359,17 @@ class StreamingKernelPCA(KernelModel):
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
-        weights: Any = None if sample_weight is None else np.asarray(to_numpy(sample_weight))
-        for number, rows in enumerate(steps(opened)):
+        weights: Any = sample_weight
+        if weights is not None and not isinstance(weights, BesideColumn):
+            weights = np.asarray(to_numpy(weights))
+        for number, (rows, part) in enumerate(steps(opened, weights)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:
                 raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
             X = engine.place(in_memory(rows))
             if stage is not None:
                 hashed = total.add(X)
-            first, last = last, last + X.shape[0]
-            part = weights[first:last] if np.ndim(weights) else weights
+            last += X.shape[0]
             counts = checked_weights(part, X.shape[0], least=0)
             if counts is not None and not counts.all():
                 counted = np.flatnonzero(counts)
@@ -621,17 +620,20 @@ class Batches:
         return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
 
 
-def check_has_order(sample_weight: Any) -> None:
-    """Raise ValueError for weights in a column of a table that is on a cluster."""
-    if isinstance(sample_weight, BesideColumn):
-        raise ValueError(
-            f"A stream brings rows here in blocks, and weights in column {sample_weight.name!r} "
-            "stay on the cluster. Use KernelPCA(basis='landmarks'), or give partial_fit arrays."
-        )
+def steps(opened: Iterable[Rows], weights: Any) -> Iterator[tuple[Rows, Any]]:
+    """Rows in memory that are learned at once, with their weights.
 
-
-def steps(opened: Iterable[Rows]) -> Iterator[Rows]:
-    """Rows in memory that are learned at once: an array, or a block of a file or a cluster."""
+    An array, or a block of a file or a cluster.
+    """
+    first = 0
     for rows in opened:
+        if isinstance(weights, BesideColumn):
+            table: Any = rows
+            pairs = table.blocks_beside()
+            yield from ((ArrayRows(block), columns[weights.name]) for block, columns in pairs)
+            continue
         blocks = (ArrayRows(block) for block in rows.blocks() if block.shape[0])
-        yield from blocks if in_memory(rows) is None else [rows]
+        for part in blocks if in_memory(rows) is None else [rows]:
+            last = first + cast(int, part.shape[0])
+            yield part, weights[first:last] if np.ndim(weights) else weights
+            first = last

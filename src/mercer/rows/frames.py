@@ -41,6 +41,8 @@ class Part:
     rows : int
     value : object
         None where there were no rows.
+    counting : int
+        Rows whose weight is not zero.
     error : Exception or None
         What was wrong with a row: the pass ends with it in the program that called.
     keys : set of str or None
@@ -49,6 +51,7 @@ class Part:
 
     rows: int
     value: Any
+    counting: int = 0
     error: Exception | None = None
     keys: frozenset | None = None
 
@@ -59,7 +62,8 @@ class Part:
         keys = [part.keys for part in (self, other) if part.keys is not None]
         total = values[0] + values[1] if len(values) == 2 else next(iter(values), None)
         both = frozenset.intersection(*keys) if keys else None
-        return Part(self.rows + other.rows, total, None, both)
+        counting = self.counting + other.counting
+        return Part(self.rows + other.rows, total, counting, None, both)
 
 
 @dataclass(frozen=True)
@@ -88,14 +92,18 @@ class Reader:
     memory: Any = None
     threads: int = 1
 
+    @property
+    def budget(self) -> int:
+        """Bytes for the task that asks; where none were given, its share of a machine."""
+        return parse_bytes(self.memory) // (usable_cores() if self.memory is None else 1)
+
     def engine(self) -> TiledEngine:
-        """The engine of the task that calls this; without a budget its share of a machine."""
-        shares = usable_cores() if self.memory is None else 1
-        return make_engine(memory=parse_bytes(self.memory) // shares, threads=self.threads)
+        """The engine of the task that calls this."""
+        return make_engine(memory=self.budget, threads=self.threads)
 
     def blocks(self, batches: Iterable, place: str, first: int) -> Iterator[tuple]:
         """Record batches, their rows, the columns beside these by name, the number of the first."""
-        room = parse_bytes(self.memory) // (BLOCK_SHARE * 8 * self.width)
+        room = self.budget // (BLOCK_SHARE * 8 * self.width)
         size, count = min(BLOCK_ROWS, max(1, room)), 0
         for whole in batches:
             for start in range(0, whole.num_rows, size):
@@ -159,24 +167,26 @@ class SumOf:
             for _, rows, columns, number in self.reader.blocks(batches, place, first):
                 value = function.with_columns(columns, number)(rows, number)
                 keys = self.reader.keys_among(rows) if total.keys is None else None
-                total = total + Part(len(rows), value, None, keys)
+                weights = (columns[c.name] for c in self.reader.beside if c.is_weight)
+                counting = int(np.count_nonzero(next(weights, np.ones(len(rows)))))
+                total = total + Part(len(rows), value, counting, None, keys)
         except (ValueError, TypeError, ArithmeticError) as error:
-            total = Part(0, None, error)
+            total = Part(0, None, error=error)
         yield total
 
 
 @dataclass(frozen=True)
 class BlocksOf:
-    """The blocks of a partition, each as a `Part`."""
+    """The blocks of a partition and the columns beside each, as a `Part`."""
 
     reader: Reader
 
     def __call__(self, batches: Iterable, place: str, first: int) -> Iterator[Part]:
         try:
-            for _, rows, _, _ in self.reader.blocks(batches, place, first):
-                yield Part(len(rows), rows)
+            for _, rows, columns, _ in self.reader.blocks(batches, place, first):
+                yield Part(len(rows), (rows, columns))
         except ValueError as error:
-            yield Part(0, None, error)
+            yield Part(0, None, error=error)
 
 
 @dataclass(frozen=True)
@@ -269,6 +279,7 @@ class FrameRows(Rows):
             count_threads(how.n_jobs or 1),
         )
         self._count: int | None = None
+        self._least_rows = 2 if how.names is None else 1
 
     def _shape_of(self, name: str) -> tuple[int, Any]:
         """Numbers and type of the entries of a column of whole rows."""
@@ -302,9 +313,11 @@ class FrameRows(Rows):
                 "run again. Its plan must give the same rows each time: write it to files first, "
                 "or give random parts of it a seed."
             )
-        if total.rows < 2:
+        if total.counting < self._least_rows:
+            that_count = f", and {total.counting} with a weight above 0" if total.rows > 1 else ""
             raise ValueError(
-                f"{self._title} has {total.rows} rows, while a minimum of 2 is required."
+                f"{self._title} has {total.rows:,} rows{that_count}, while a minimum of "
+                f"{self._least_rows} is required."
             )
         self._warn_of_keys(sorted(total.keys or ()), "no value is there twice")
         self._count = total.rows
@@ -354,6 +367,10 @@ class FrameRows(Rows):
 
     def blocks(self) -> Iterator:
         """Blocks of one partition after the other, brought here; the order is that of this run."""
+        return (rows for rows, _ in self.blocks_beside())
+
+    def blocks_beside(self) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """The same, each with the columns beside its rows."""
         for part in self._parts(BlocksOf(self._reader)):
             if part.error is not None:
                 raise part.error
