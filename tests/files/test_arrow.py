@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from contracts import generator
+from contracts import SEED, generator
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -230,3 +230,23 @@ def test_a_query_of_an_old_polars_is_refused(monkeypatch, table):
     monkeypatch.delattr(pl.LazyFrame, "collect_batches")
     with pytest.raises(TypeError, match=r"Pass frame\.collect\(\)"):
         KernelPCA(2).fit(pl.from_arrow(table).lazy())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parquet_in_parts_of_its_columns(seed, tmp_path):
+    """A budget too small for all columns at once reads the same rows, from any row on."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rng = generator(seed, SEED)
+    n, d = int(rng.integers(50, 9000)), int(rng.integers(2, 9))
+    X = rng.standard_normal((n, d)).round(int(rng.integers(0, 9)))
+    words = pa.array(rng.choice(["a", "b", None], n).tolist()).dictionary_encode()
+    table = pa.table({f"c{i}": X[:, i] for i in range(d)} | {"word": words})
+    path, group = tmp_path / "x.parquet", int(rng.integers(1, n + 1))
+    parquet.write_table(table, path, row_group_size=max(group, n // 20))
+    source = open_source(path, memory=int(rng.integers(10_000, 300_000)))
+    start, rows = int(rng.integers(0, n)), int(rng.integers(1, n + 1))
+    np.testing.assert_array_equal(np.vstack(list(source.blocks(rows))), X)
+    if start:
+        np.testing.assert_array_equal(np.vstack(list(source.blocks(rows, start))), X[start:])
+    others = source.others()
+    assert list(others) == ["word"] and others["word"].tolist() == words.to_pylist()

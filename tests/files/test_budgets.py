@@ -5,10 +5,11 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
-from contracts import SEED, generator
+from contracts import SEED, generator, peak_bytes
+from scipy import sparse
 
 from mercer import KernelPCA
-from mercer.files import open_source
+from mercer.files import open_source, read_table
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
@@ -63,3 +64,35 @@ def test_damaged_books(tmp_path):
             open_source(path).read()
         except ValueError as error:
             assert "x.xlsx" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "by columns", "weights"])
+def test_archives_of_zeros(kind, tmp_path):
+    """Every way to an archive knows the budget: rows, what stands beside them, and tables."""
+    path, X = tmp_path / "x.npz", generator(4, SEED).standard_normal((50, 3))
+    if kind == "sparse":
+        sparse.save_npz(path, sparse.csr_array(np.ones((2, 2_000_000))))
+    elif kind == "by columns":
+        np.savez_compressed(path, np.zeros((2_000_000, 4), order="F"))
+    else:
+        np.savez_compressed(path, np.zeros(5_000_000))
+    assert path.stat().st_size < 6_000_000
+    fit = KernelPCA(2, memory="20MB", basis="landmarks").fit
+    ways = [lambda: fit(X, sample_weight=path)]
+    if kind != "weights":
+        ways += [
+            lambda: open_source(path, memory="20MB").read(),
+            lambda: read_table(path, memory="20MB"),
+        ]
+    for way in ways:
+        refusals = []
+        used = peak_bytes(lambda way=way, to=refusals: to.append(refusal(way)))
+        assert "x.npz takes" in refusals[0] and "memory" in refusals[0]
+        assert used < 25 * 10**6
+
+
+def refusal(way):
+    """What is said instead of the result."""
+    with pytest.raises(ValueError) as error:
+        way()
+    return str(error.value)

@@ -4,7 +4,10 @@ NumPy tells tracemalloc of every array, so that the peak is exact. What counts i
 on the way; not what is left at the end (the fitted model, the answer), nor the caller's data.
 """
 
+import json
 import re
+import subprocess
+import sys
 import tracemalloc
 import warnings
 
@@ -399,3 +402,66 @@ def test_drawn_fits_stay_inside(seed):
 @pytest.mark.parametrize("seed", range(6, 250))
 def test_many_drawn_fits_stay_inside(seed):
     check_drawn(seed)
+
+
+GROWTH = """
+import gc, json, resource, sys, warnings
+warnings.simplefilter("ignore")
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+few, path, memory, kind = sys.argv[1:]
+given = {"kernel": "rbf", "gamma": 0.01, "n_jobs": 2, "random_state": 0}
+make = {
+    "landmarks": lambda m: KernelPCA(4, **given, basis="landmarks", memory=m),
+    "stream": lambda m: StreamingKernelPCA(4, **given, basis="features", budget=100, memory=m),
+    "hebbian": lambda m: HebbianKernelPCA(4, **given, n_passes=1, memory=m),
+}[kind]
+make("1GB").fit(few)
+gc.collect()
+peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before, refused = peak(), ""
+try:
+    make(int(memory)).fit(path)
+except ValueError as error:
+    refused = str(error)
+print(json.dumps([peak() - before, refused]))
+"""
+# What allocators keep beside what is in use: Arrow's for each thread, and that of C.
+ALLOCATORS = 20 * 10**6
+# Rows, columns, rows of a group of Parquet, and the budget in MB.
+PARQUET = {
+    "long": (300_000, 20, 30_000, 30),
+    "one group": (1_000_000, 20, 1_000_000, 40),
+    "wide": (6_000, 600, 6_000, 60),
+    "small groups": (60_000, 40, 2_000, 30),
+}
+
+
+def check_parquet(tmp_path, shape, kind, seed=0):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    n, d, group, megabytes = PARQUET[shape]
+    X = generator(seed).standard_normal((n, d))
+    table = pa.table({f"c{i}": X[:, i] for i in range(d)})
+    few, path = tmp_path / "few.parquet", tmp_path / "x.parquet"
+    parquet.write_table(table.slice(0, 300), few)
+    parquet.write_table(table, path, row_group_size=group)
+    memory = megabytes * 10**6
+    command = [sys.executable, "-c", GROWTH, str(few), str(path), str(memory), kind]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    grown, refused = json.loads(ended.stdout)
+    assert grown <= memory + ALLOCATORS, f"{grown / 1e6:.1f} MB of {megabytes}: {refused}"
+    assert not refused or "memory" in refused
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures the peak of Linux")
+def test_parquet_stays_inside(tmp_path):
+    """What Arrow decodes counts, of which NumPy does not know."""
+    check_parquet(tmp_path, "long", "landmarks")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures the peak of Linux")
+@pytest.mark.parametrize("kind", ["landmarks", "stream", "hebbian"])
+@pytest.mark.parametrize("shape", PARQUET)
+def test_parquet_of_any_shape_stays_inside(shape, kind, tmp_path):
+    check_parquet(tmp_path, shape, kind, seed=1)

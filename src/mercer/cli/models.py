@@ -221,7 +221,8 @@ def inverse(args: Namespace) -> Result:
         model, undo = prepared.model, prepared.scaling.undo
         wanted = component_names(model)
         # By name if the table has these names: it may have other columns too.
-        by_name = set(wanted) <= set(open_source(args.data, name=args.array).columns or [])
+        opened = open_source(args.data, name=args.array, memory=vars(args).get("memory"))
+        by_name = set(wanted) <= set(opened.columns or [])
         table = InputTable(args, wanted if by_name else None)
         width = table.source.n_columns
         if width != len(wanted):
@@ -336,7 +337,7 @@ def from_file(args: Namespace, shown: dict) -> np.ndarray:
         are = f"are {listed(shown)}" if shown else "have no names; give a .csv file with one"
         near = did_you_mean(args.color, shown)
         raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {are}.")
-    labels = read_table(args.color)
+    labels = read_table(args.color, memory=vars(args).get("memory"))
     numbers = zip(labels.names or [args.color], labels.X.T, strict=False)
     columns = labels.others | dict(numbers)
     new = [name for name in columns if name not in shown] or list(columns)

@@ -75,7 +75,7 @@ def from_memory(array) -> ArraySource:
     return ArraySource(array, Path(array.filename).name if mapped else "the array")
 
 
-def from_npy(path: Path, name: str | None = None) -> ArraySource:
+def from_npy(path: Path, name: str | None = None, memory=None) -> ArraySource:
     """A ``.npy`` file, mapped and not read."""
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} holds one array.")
@@ -91,13 +91,13 @@ def mapped(path: Path) -> np.memmap:
         raise ValueError(f"{path.name} cannot be read as a NumPy file: {error}") from error
 
 
-def from_npz(path: Path, name: str | None = None) -> RowSource:
+def from_npz(path: Path, name: str | None = None, memory=None) -> RowSource:
     """An array of an ``.npz`` archive, or the matrix of `scipy.sparse.save_npz`."""
     with opened(path) as archive:
         names = sorted(member.removesuffix(".npy") for member in archive.namelist())
         if name is None and set(names) >= SPARSE_PARTS:
-            return ArraySource(read_sparse(archive, names, path.name), path.name)
-    return NpzSource(path, f"{one_of(names, name, path.name)}.npy")
+            return ArraySource(read_sparse(archive, names, path.name, memory), path.name)
+    return NpzSource(path, f"{one_of(names, name, path.name)}.npy", memory)
 
 
 def one_of(names: list[str], name: str | None, where: str) -> str:
@@ -110,21 +110,21 @@ def one_of(names: list[str], name: str | None, where: str) -> str:
     return name
 
 
-def read_npz(path: Path):
+def read_npz(path: Path, memory=None):
     """The only array of an ``.npz`` archive, of any shape and type, or its sparse matrix."""
     with opened(path) as archive:
         names = sorted(member.removesuffix(".npy") for member in archive.namelist())
         if set(names) >= SPARSE_PARTS:
-            return read_sparse(archive, names, path.name)
-        check_room(path.name, sum(info.file_size for info in archive.infolist()))
+            return read_sparse(archive, names, path.name, memory)
+        check_room(path.name, sum(info.file_size for info in archive.infolist()), memory)
         return read_member(archive, one_of(names, None, path.name))
 
 
 class NpzSource(RowSource):
     """One array of an ``.npz`` archive, unpacked from its start for every reading."""
 
-    def __init__(self, path: Path, member: str):
-        self.path, self.name, self.member = path, path.name, member
+    def __init__(self, path: Path, member: str, memory=None):
+        self.path, self.name, self.member, self.memory = path, path.name, member, memory
         with opened(path) as archive, archive.open(member) as file:
             shape, _, stored = read_header(file, archive, member)
         check_numbers(shape, stored, self.name)
@@ -136,7 +136,7 @@ class NpzSource(RowSource):
         with opened(self.path) as archive, archive.open(self.member) as file:
             (n, d), by_columns, stored = read_header(file, archive, self.member)
             if by_columns:
-                check_room(self.name, n * d * stored.itemsize)
+                check_room(self.name, n * d * stored.itemsize, self.memory)
                 yield read_array(file, (d, n), stored).T
                 return
             for start in range(0, n, rows):
@@ -186,19 +186,20 @@ def read_member(archive: ZipFile, name: str) -> np.ndarray:
         return array.T if by_columns else array
 
 
-def check_room(where: str, size: int) -> None:
-    """Raise ValueError for arrays that take more than half of the memory that is free."""
-    room = parse_bytes(None)
+def check_room(where: str, size: int, memory=None) -> None:
+    """Raise ValueError for arrays that take more than the budget, or half of what is free."""
+    room = parse_bytes(memory)
     if size > room:
         raise ValueError(
-            f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} can "
-            "be used. Save its rows as a .npy file, which is used from disk."
+            f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} of "
+            "memory can be used. Raise memory, or save its rows as a .npy file, which is used from "
+            "disk."
         )
 
 
-def read_sparse(archive: ZipFile, names, where: str) -> sparse.csr_matrix:
+def read_sparse(archive: ZipFile, names, where: str, memory=None) -> sparse.csr_matrix:
     """The matrix of `scipy.sparse.save_npz` as CSR, its parts checked before they are joined."""
-    check_room(where, sum(info.file_size for info in archive.infolist()))
+    check_room(where, sum(info.file_size for info in archive.infolist()), memory)
     parts = {name: read_member(archive, name) for name in names}
     try:
         kind, sizes = parts["format"].astype(str).tolist(), parts["shape"]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._packages import needed
+from ..compute import parse_bytes
 from ..compute.arrays import Array
 from .base import COUNTER, RowSource, readable
 
@@ -25,6 +26,9 @@ NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow
 # Bytes of a column that are read at a time, and rows decoded at once: row groups may be larger than
 # the budget. Reading a million rows of 20 columns took 40 MB so, and 260 MB as pyarrow would read.
 BUFFER_BYTES, BATCH_ROWS = 2**16, 2**14
+# Share of the budget that pages of Parquet may take while they are decoded. A column holds a page
+# of values and one of its dictionary, packed and unpacked: 2.2 MB of 1 MiB pages were measured.
+PAGE_SHARE, PAGE_BYTES, PAGES_HELD = 8, 2**20, 3
 # Files and folders whose names begin so are not data.
 HIDDEN = re.compile(r"(^|/)[._]")
 
@@ -181,7 +185,7 @@ def from_query(X, columns=None) -> ArrowSource:
         return ArrowSource(batches, reader.schema, name, columns)
 
 
-def from_feather(path: Path, columns=None) -> ArrowSource:
+def from_feather(path: Path, columns=None, memory=None) -> ArrowSource:
     """A Feather file of version 2, which is an Arrow file, or an Arrow stream in a file."""
     pa, ipc = needed("pyarrow", "files"), needed("pyarrow.ipc", "files")
 
@@ -214,8 +218,9 @@ def passed_over(count: int, skip: list | None) -> bool:
     return True
 
 
-def from_parquet(path: Any, columns=None) -> ArrowSource:
+def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
     """A Parquet file, or all files of a folder in the order of their names."""
+    pa, room = needed("pyarrow", "files"), parse_bytes(memory) // PAGE_SHARE
     parquet = needed("pyarrow.parquet", "files")
     files = [path]
     if path.is_dir():
@@ -232,16 +237,24 @@ def from_parquet(path: Any, columns=None) -> ArrowSource:
             return parquet.ParquetFile(opened, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def batches(rows, columns, skip=None) -> Iterator:
-        for file in files:
-            with readable(file.name, "Parquet"):
-                opened, options = open_file(file), {"columns": columns}
-                if skip is not None:
+        try:
+            for file in files:
+                with readable(file.name, "Parquet"):
+                    opened = open_file(file)
                     meta = opened.metadata
                     counts = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-                    later = dropwhile(lambda n: passed_over(n, skip), counts)
-                    first = len(counts) - len(list(later))
-                    options["row_groups"] = list(range(first, len(counts)))
-                yield from opened.iter_batches(min(rows, BATCH_ROWS), **options)
+                    later = list(dropwhile(lambda n: passed_over(n, skip), counts))
+                    groups = list(range(len(counts) - len(later), len(counts)))
+                    parts = column_parts(meta, columns, room)
+                    if len(parts) < 2:
+                        size, chosen = min(rows, BATCH_ROWS), {"columns": columns}
+                        yield from opened.iter_batches(size, row_groups=groups, **chosen)
+                        continue
+                    for group in groups:
+                        yield from group_by_parts(opened, group, parts, room)
+        finally:
+            # Arrow keeps what it has freed, which is no part of any budget.
+            pa.default_memory_pool().release_unused()
 
     source = ArrowSource(batches, open_file(files[0]).schema_arrow, path.name, columns)
     source.threaded = source.seeks = True
@@ -265,6 +278,55 @@ def from_parquet(path: Any, columns=None) -> ArrowSource:
             )
         source.n_rows += meta.num_rows
     return source
+
+
+def column_parts(meta, columns: list[str], room: int) -> list[list[str]]:
+    """The columns, in as many parts as keep the pages that are decoded at a time within `room`."""
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    held: Counter = Counter()
+    for group in sorted(groups, key=lambda group: group.num_rows)[-1:]:
+        for i in range(meta.num_columns):
+            column = group.column(i)
+            name = column.path_in_schema.split(".")[0]
+            held[name] += PAGES_HELD * min(column.total_uncompressed_size, PAGE_BYTES)
+    parts: list[list[str]] = [[]]
+    taken = 0
+    for name in columns:
+        if parts[-1] and taken + held[name] > room:
+            parts.append([])
+            taken = 0
+        parts[-1].append(name)
+        taken += held[name]
+    return parts
+
+
+def group_by_parts(opened, group: int, parts: list[list[str]], room: int) -> Iterator:
+    """Batches of a row group, of which some columns are decoded at a time, from its start.
+
+    Every batch decodes the rows before it again: what holds all columns at once needs no budget.
+    """
+    pa, n = needed("pyarrow", "files"), opened.metadata.row_group(group).num_rows
+    rows = max(1, room // (16 * sum(map(len, parts))))
+    for start in range(0, n, rows):
+        stop = min(n, start + rows)
+        columns: dict[str, Any] = {}
+        for part in parts:
+            first, pieces = 0, []
+            options = {"row_groups": [group], "columns": part, "use_threads": False}
+            with closing(opened.iter_batches(min(stop, BATCH_ROWS), **options)) as batches:
+                for batch in batches:
+                    cut = max(start - first, 0)
+                    pieces.append(batch.slice(cut, max(stop - first - cut, 0)))
+                    first += batch.num_rows
+                    if first <= start:
+                        pieces.clear()
+                    if first >= stop:
+                        break
+            table = pa.Table.from_batches(pieces)
+            columns |= {name: table.column(name).combine_chunks() for name in part}
+            del pieces, batch, table
+            pa.default_memory_pool().release_unused()
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def kinds_of(schema, source: str) -> dict[str, str | None]:

@@ -21,14 +21,14 @@ from .delimited import CSVSource, SheetSource, TextFormat, bare_suffix
 TEXTS = (".csv", ".tsv", ".txt")
 #: Readers of tables with sheets: ``reader(path, columns, name, format)``.
 BOOKS: dict[str, Callable[..., RowSource]] = dict.fromkeys((".xlsx", ".xls", ".ods"), SheetSource)
-#: Readers of other tables, by suffix: ``reader(path, columns)``.
+#: Readers of other tables, by suffix: ``reader(path, columns, memory)``.
 TABLES: dict[str, Callable[..., RowSource]] = {
     ".parquet": from_parquet,
     ".pq": from_parquet,
     ".feather": from_feather,
     ".arrow": from_feather,
 }
-#: Readers of arrays, by suffix: ``reader(path, name)``.
+#: Readers of arrays, by suffix: ``reader(path, name, memory)``.
 ARRAYS: dict[str, Callable[..., RowSource]] = {".npy": from_npy, ".npz": from_npz}
 #: Files of stores that their own library opens, and how.
 STORES = {
@@ -69,7 +69,8 @@ def open_source(
     format : TextFormat or None
         How a text table is written, where that cannot be seen from its text.
     memory : int, str or None
-        The budget of what is unpacked whole: Excel files and sparse archives.
+        The budget of what is unpacked whole, such as Excel files and sparse archives, and of the
+        pages of Parquet.
 
     Returns
     -------
@@ -150,13 +151,13 @@ def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
     if suffix in ARRAYS:
         if columns is not None:
             raise ValueError(f"columns are for tables, and {path.name} has no column names.")
-        return ARRAYS[suffix](path, name)
+        return ARRAYS[suffix](path, name, memory)
     if suffix in BOOKS:
         return BOOKS[suffix](path, columns, name, format, memory)
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} is a table.")
     if path.is_dir() or suffix in TABLES:
-        return TABLES.get(suffix, from_parquet)(path, columns)
+        return TABLES.get(suffix, from_parquet)(path, columns, memory)
     if bare_suffix(path) in TEXTS:
         return CSVSource(path, columns, format)
     raise ValueError(
@@ -213,7 +214,9 @@ class Table:
     image_shape: tuple[int, ...] | None = None
 
 
-def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None) -> Table:
+def read_table(
+    path: str | PathLike[str], columns: Any = None, name: Any = None, memory: Any = None
+) -> Table:
     """A small file, read whole.
 
     Parameters
@@ -225,6 +228,8 @@ def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None)
         Columns of a table that are the data; None for all that are numbers.
     name : str or None
         Which array of an archive.
+    memory : int, str or None
+        As of `open_source`.
 
     Returns
     -------
@@ -241,7 +246,7 @@ def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None)
     """
     files = image_files(path)
     if not files:
-        source = open_source(path, columns=columns, name=name)
+        source = open_source(path, columns=columns, name=name, memory=memory)
         return Table(source.read(), source.columns, source.others())
     color = any(_has_color(_open_image(file)) for file in files)
     images: list[np.ndarray] = []

@@ -343,9 +343,10 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
     others = {str(name): table[name] for name in named}
     names = list(vars(model).get("feature_names_in_", ()))
     if is_arrow(X) or isinstance(X, str | PathLike):
-        source, X = X, open_source(X)
+        memory = vars(model).get("memory")
+        source, X = X, open_source(X, memory=memory)
         if names and X.columns not in (None, names):
-            X = open_source(source, columns=names)
+            X = open_source(source, columns=names, memory=memory)
         return X, columns or X.columns, X.others() | others
     available = list(X.columns) if "columns" in dir(X) else []
     if names and set(names) < set(available):

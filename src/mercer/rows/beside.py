@@ -27,13 +27,13 @@ def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
-        X, picked = without_columns(X, named)
+        X, picked = without_columns(X, named, memory)
     for title, value in given.items():
         if title not in picked:
             try:
                 picked[title] = values_of(value, parse_bytes(memory) // WHOLE_SHARE, title)
             except FileNotFoundError as error:
-                names = names_of(X)
+                names = names_of(X, memory)
                 raise ValueError(
                     f"{title}={value!r} is no file, and no column of X"
                     + (f", whose columns are {listed(map(repr, names))}." if names else ".")
@@ -42,17 +42,18 @@ def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     return X, *(picked[title] for title in given)
 
 
-def names_of(X: Array) -> list[str]:
+def names_of(X: Array, memory: Any = None) -> list[str]:
     """The names of all columns of X; none where it has no names."""
     if isinstance(X, RowSource) or is_table(X):
-        source = X if isinstance(X, RowSource) else open_source(X, columns=NO_COLUMNS)
+        opened = isinstance(X, RowSource)
+        source = X if opened else open_source(X, columns=NO_COLUMNS, memory=memory)
         return [*(source.columns or ()), *source.reasons]
     return [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
 
 
-def without_columns(X: Array, wanted: dict[str, str]) -> tuple[Any, dict[str, Any]]:
+def without_columns(X: Array, wanted: dict, memory: Any = None) -> tuple[Any, dict[str, Any]]:
     """X without the columns that are asked for by name, and their values by what they are for."""
-    names = names_of(X)
+    names = names_of(X, memory)
     wanted = {title: name for title, name in wanted.items() if name in names}
     if not wanted:
         return X, {}
@@ -60,7 +61,7 @@ def without_columns(X: Array, wanted: dict[str, str]) -> tuple[Any, dict[str, An
     if not (isinstance(X, RowSource) or is_table(X)):
         values = {title: values_of(X[name], 0, title) for title, name in wanted.items()}
         return X.drop(columns=taken), values
-    source = X if isinstance(X, RowSource) else open_source(X)
+    source = X if isinstance(X, RowSource) else open_source(X, memory=memory)
     if not source.repeatable:
         raise ValueError(
             f"{source.name} can be read only once, and {listed(map(repr, taken))} of its columns "
@@ -74,7 +75,7 @@ def without_columns(X: Array, wanted: dict[str, str]) -> tuple[Any, dict[str, An
                 f"{listed(map(repr, taken))} is a column of the rows and asked for beside them. "
                 f"Open {source.name} with columns= the others."
             )
-        X = open_source(X, columns=rest)
+        X = open_source(X, columns=rest, memory=memory)
     return X, {title: columns[name] for title, name in wanted.items()}
 
 
@@ -90,11 +91,11 @@ def values_of(value: Any, room: int, title: str) -> Any:
     if isinstance(value, str | PathLike) and not is_table(value):
         path = existing(value)
         if path.suffix.lower() in (".npy", ".npz"):
-            return mapped(path) if path.suffix.lower() == ".npy" else read_npz(path)
-        value = open_source(path)  # which says why not
+            return mapped(path) if path.suffix.lower() == ".npy" else read_npz(path, room)
+        value = open_source(path, memory=room)  # which says why not
     if isinstance(value, RowSource) or is_table(value):
         opened = isinstance(value, RowSource)
-        source = value if opened else open_source(value, columns=NO_COLUMNS)
+        source = value if opened else open_source(value, columns=NO_COLUMNS, memory=room)
         names = [name for name, why in source.reasons.items() if why != COUNTER]
         names = list(source.columns or ()) if opened else names
         check_room(source.name, title, 8 * (source.n_rows or 0) * source.n_columns, room)
