@@ -37,12 +37,15 @@ def resolved() -> list[str]:
 
 
 def asked() -> set[str]:
-    """Names that pyproject.toml asks for, torch apart: its builds differ by device."""
+    """Names that pyproject.toml asks for, but for those that no development environment holds.
+
+    Builds of torch differ by device, and engines of clusters want older releases of others.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     lines = project["dependencies"] + [line for group in extras.values() for line in group]
     names = {normal(re.match(r"[\w.-]+", line).group()) for line in lines}
-    return names - {"mercer", "torch"}
+    return names - {"mercer", "torch", "pyspark", "ray"}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    Isomap,
     KernelCCA,
     KernelPCA,
     KernelPCASearch,
@@ -57,6 +58,7 @@ WAYS = {
     "clusters": lambda: SpectralClustering(2, gamma=2.0, random_state=0).fit(X),
     "embedding": lambda: SpectralEmbedding(2, n_neighbors=6, random_state=0).fit(X),
     "diffusion": lambda: DiffusionMap(2, random_state=0).fit(X),
+    "isomap": lambda: Isomap(2, random_state=0).fit(X),
     "novelty": lambda: NoveltyDetector(3, random_state=0).fit(X),
     "nystroem": lambda: Nystroem(n_components=6, gamma=1.0, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(

@@ -42,7 +42,7 @@ KernelPCA(n_components="many")
 KernelPCA(kernal="rbf")
 KernelPCA(basis="landmark")
 KernelPCA(eigen_solver="lanczos")
-RBF(gamma=[1.0])
+RBF(gama=1.0)
 BlockKrylov(oversampling="few")
 plan(X).mehtod
 """

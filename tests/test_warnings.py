@@ -60,7 +60,7 @@ WORDS = (
 )
 ADVICE = re.compile(
     rf"\b({'|'.join(WORDS.split())})\b|\bmust\b|\bneed|\bexpect|\bonly\b|\bat (least|most)\b|"
-    r"\bknown\b|minimum|\b(give|pass|use|choose|instead|cannot|such as)\b|\{\}$"
+    r"\bknown\b|\bvalid\b|minimum|\b(give|pass|use|choose|instead|cannot|such as)\b|\{\}$"
 )
 # Kinds that reach users from the Python API; a fragment in lower case ends another sentence.
 REFUSALS = ("ValueError", "InvalidRowsError", "CheckpointError", "FileNotFoundError")

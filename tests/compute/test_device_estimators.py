@@ -18,6 +18,7 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    Isomap,
     KernelCCA,
     KernelPCA,
     KernelPCASearch,
@@ -76,6 +77,7 @@ ESTIMATORS = {
     "diffusion": DiffusionMap(2, **FIXED),
     "diffusion landmarks": DiffusionMap(2, basis=Landmarks(60), **FIXED),
     "scaling": ClassicalMDS(2),
+    "isomap": Isomap(2, n_neighbors=60),
     "metric scaling": ClassicalMDS(2, metric="cityblock", random_state=0),
 }
 # What each offers, as functions of the model, rows and targets; `S` are its scores.
@@ -321,7 +323,9 @@ def test_the_ridge_of_many_rows_is_solved_on_the_device():
 
 
 @pytest.mark.usefixtures("like_a_gpu")
-def test_what_leaves_the_device_says_so():
-    X = torch.as_tensor(groups(60, 7), device=WHERE)
-    with pytest.warns(MercerWarning, match="computes in main memory"):
-        clone(ESTIMATORS["embedding"]).fit(X)
+@pytest.mark.parametrize("name", ["embedding", "neighbor clusters"])
+def test_nothing_says_that_rows_leave_the_device(name):
+    X, _, y = data_for(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        fitted(clone(ESTIMATORS[name]), torch.as_tensor(X, device=WHERE), y)

@@ -308,8 +308,10 @@ def test_streams(way):
     with pytest.raises(ValueError, match="Negative values in sample_weight"):
         found.partial_fit(X[:5], sample_weight=-np.ones(5))
     np.testing.assert_array_equal(found.eigenvalues_, before)
-    with pytest.raises(ValueError, match="one array"):
-        StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w)
+    batches = StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w)
+    np.testing.assert_allclose(batches.eigenvalues_, whole.eigenvalues_, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"199"):
+        StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w[1:])
     with pytest.raises(ValueError, match="no row to begin with"):
         StreamingKernelPCA(**settings).partial_fit(X[:5], sample_weight=np.zeros(5))
 

@@ -21,6 +21,7 @@ PARAMETERS = {
     "linear": [{}, {"center": np.full(3, 0.7)}],
     "cosine": [{}],
     "additive_chi2": [{}],
+    "tanimoto": [],
     "gower": [{}, {"ranges": 0.7}],
     "precomputed": [],
     "polynomial": [],

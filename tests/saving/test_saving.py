@@ -21,6 +21,7 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    Isomap,
     KernelCCA,
     KernelPCA,
     KernelPCASearch,
@@ -114,6 +115,7 @@ FITTED = {
     ).fit(X),
     "scaling": lambda: ClassicalMDS(2).fit(X),
     "scaling by landmarks": lambda: ClassicalMDS(2, landmarks=30, random_state=0).fit(X),
+    "isomap": lambda: Isomap(2).fit(X),
     "scaling of a metric": lambda: ClassicalMDS(2, dissimilarity="seuclidean").fit(X),
     "lifted scaling": lambda: ClassicalMDS(
         2, dissimilarity="cityblock", correction="lingoes", random_state=0

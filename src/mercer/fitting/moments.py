@@ -53,7 +53,7 @@ class BesideColumn:
             bad |= ~np.isfinite(values)
         if self.is_weight and not bad.any():
             if values.dtype.kind not in "biuf":
-                raise InvalidRowsError(f"The weights in column {self.name!r} are no numbers.")
+                raise InvalidRowsError(f"The weights in column {self.name!r} must be numbers.")
             values = values.astype(float)
             what, bad = "a negative weight", values < 0
         if bad.any():

@@ -126,7 +126,7 @@ class Several(Combination):
             key = "__".join(name.split("__", 2)[:2])
             if key not in known:
                 raise ValueError(
-                    f"Invalid parameter {name!r} for {type(self).__name__}. Parameters are "
+                    f"Invalid parameter {name!r} for {type(self).__name__}. Valid parameters are "
                     f"{sorted(known)}."
                 )
             if name == key:
@@ -343,7 +343,7 @@ class OnColumns(CompositeKernel):
         scales = np.asarray(self.scales, dtype=float)
         name = type(self.kernel).__name__
         if not isinstance(self.kernel, base.DifferenceKernel) or self.kernel.metric is None:
-            raise ValueError(f"{name} is no kernel of a distance: its columns have no widths.")
+            raise ValueError(f"{name} takes no gamma for each column. Give one number, or use RBF.")
         if scales.shape != rows.shape[1:] or not (np.isfinite(scales) & (scales >= 0)).all():
             raise ValueError(
                 f"{name} was given widths of columns of shape {scales.shape}, and has "

@@ -419,7 +419,7 @@ def columns_beside(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
         elif value is not None and not isinstance(value, BesideColumn):
             said = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
             raise ValueError(
-                f"Rows on a cluster have no order, so that {title} is the name of a column of X, "
+                f"Rows on a cluster have no order: {title} must be the name of a column of X, "
                 f"and got {said}. The columns are {listed(map(repr, names))}."
             )
         picked[title] = value

@@ -56,7 +56,9 @@ class RayRows(FrameRows):
             return prod(kind.shape), kind.storage_type.value_type
         first = next(iter(self.frame.select_columns([name]).take(1)), None)
         if first is None:
-            raise ValueError(f"{self._title} has no rows in column {name!r}.")
+            raise ValueError(
+                f"{self._title} needs at least one row in column {name!r}, and has none."
+            )
         return len(first[name]), kind.value_type
 
 
@@ -109,5 +111,7 @@ def open_ray(X: Any, how: Opening) -> RayRows:
         raise TypeError(f"X is a {type(dataset).__name__} of Ray. Pass a ray.data.Dataset.")
     schema = dataset.schema()
     if schema is None:
-        raise ValueError("The Ray dataset has no rows, and no columns.")
+        raise ValueError(
+            "The Ray dataset has no rows and no columns. Pass one with at least two rows."
+        )
     return RayRows(X, how, dict(zip(schema.names, schema.types, strict=True)))

@@ -81,7 +81,9 @@ class SparkRows(FrameRows):
         column = self._numbered.select(f"c{list(self.types).index(name)}")
         first = column.na.drop().first()
         if first is None:
-            raise ValueError(f"{self._title} has no rows in column {name!r}.")
+            raise ValueError(
+                f"{self._title} needs at least one row in column {name!r}, and has none."
+            )
         return len(first[0]), self.types[name].value_type
 
 

@@ -138,7 +138,7 @@ def given_neighbors(index: Any, distances: Any) -> sparse.csr_matrix:
     numbers = index.ndim == 2 and index.size and index.dtype.kind in "iu"
     if not numbers or index.shape != distances.shape or index.min() < 0 or index.max() >= n:
         raise ValueError(
-            "Given neighbors are a pair (indices, distances) of arrays of one shape, "
+            "Given neighbors must be a pair (indices, distances) of arrays of one shape, "
             f"(n_samples, n_neighbors), with row numbers below n_samples. Got shapes {index.shape} "
             f"and {distances.shape}."
         )

@@ -154,6 +154,7 @@ class Screen:
     def within(self, X: Array, radii: np.ndarray) -> tuple[np.ndarray, ...]:
         """Pairs of a row of X and a row of Z nearer than the latter's radius, and distances."""
         parts, side, limits = [], self.side(0), np.square(radii / self.unit)
+        X = X if self.sparse else self.engine.place(X)
         for block in row_blocks(X.shape[0], side):
             rows = self.scaled(X[block])
             norms = to_numpy(self.lengths(rows)) ** 2
