@@ -323,9 +323,9 @@ def test_the_ridge_of_many_rows_is_solved_on_the_device():
 
 
 @pytest.mark.usefixtures("like_a_gpu")
-@pytest.mark.parametrize("name", ["embedding", "neighbor clusters"])
+@pytest.mark.parametrize("name", ["embedding", "neighbor clusters", "correlations", "stream"])
 def test_nothing_says_that_rows_leave_the_device(name):
     X, _, y = data_for(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", MercerWarning)
+        warnings.filterwarnings("error", "(?s).*main memory", MercerWarning)
         fitted(clone(ESTIMATORS[name]), torch.as_tensor(X, device=WHERE), y)

@@ -237,7 +237,7 @@ def test_operators_make_flat_expressions():
         (RBF(gamma=[1.0, 2.0]), r"shape \(2,\).*3 columns"),
         (RBF(gamma=[1.0, 2.0, -1.0]), "not negative"),
         (RBF(gamma=-1.0) + Linear(), "gamma=-1.* not negative"),
-        (Polynomial(gamma=[1.0, 2.0, 1.0]), "no gamma for each column"),
+        (Polynomial(gamma=[1.0, 2.0, 1.0]), "no kernel of a distance"),
         (OnColumns(Linear(), scales=[1.0, 2.0, 1.0]), "no gamma for each column"),
         (Polynomial(degree=60, gamma=1e4) ** 4, "not finite"),
     ],

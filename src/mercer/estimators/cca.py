@@ -95,7 +95,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     random_state : int, RandomState or None, default=None
         Landmarks and random features.
 
-    memory, n_jobs, verbose
+    memory, n_jobs, device, verbose
         As in `mercer.KernelPCA`.
 
     Attributes
@@ -170,6 +170,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     regularization: float = 0.01
     gamma_y: float | str | None = None
     basis: str | BasisRecipe = "auto"
+    device: Any = None
     verbose: int = 0
 
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -142,7 +142,8 @@ class ViewColumns:
     def of_rows(self, first: int, count: int) -> Callable[[slice], Any]:
         """A function of blocks among the rows number first, ..., first + count - 1."""
         check_length(self.rows.shape[0], first + count)
-        return self.basis.block_products(self.rows[first : first + count], self.whitener)
+        rows = self.basis.engine.place(self.rows[first : first + count])
+        return self.basis.block_products(rows, self.whitener)
 
 
 @dataclass(frozen=True)
