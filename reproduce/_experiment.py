@@ -1,7 +1,9 @@
 """What every experiment here is: a source, a reading of it, and findings beside what was published.
 
-A finding's verdict is computed from the numbers that stand beside it. Sizes come in three:
-"smoke" (seconds, for the test suite), "quick" (all of them within ten minutes) and "full".
+A finding's verdict is computed from the numbers that stand beside it, by a margin that is written
+in the code before the run, and with a control: other numbers of the same kind, for which the same
+question must have the other answer. Sizes come in three: "smoke" (seconds, for the test suite),
+"quick" (all of them within ten minutes) and "full".
 """
 
 import json
@@ -12,18 +14,26 @@ from pathlib import Path
 from typing import Any
 
 SIZES = ("smoke", "quick", "full")
-HOLDS, FAILS, DIFFERS, MEASURED = "holds", "does not hold", "differs", "measured"
+HOLDS, FAILS, UNTOLD, MEASURED = "holds", "does not hold", "cannot tell", "measured"
+# Of checks that test no claim of a source.
+AGREES, DISAGREES = "agrees", "disagrees"
+VERDICTS = (HOLDS, FAILS, UNTOLD, MEASURED, AGREES, DISAGREES)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, what the source says, what came out here, and the verdict."""
+    """A claim, what the source says, what came out here, and the verdict.
+
+    `margin` says what decides the verdict, and `control` what had to come out the other way.
+    """
 
     claim: str
     paper: str
     ours: str
     verdict: str
     values: Any = None
+    margin: str = ""
+    control: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,8 @@ class Experiment:
         ``run(size, out)``: findings; figures are written to the folder `out`.
     data : bool
         Whether it needs the data sets that `papers_data` looks for.
+    chosen : str
+        Settings that the source does not state and that were chosen to match its numbers.
     """
 
     name: str
@@ -51,6 +63,7 @@ class Experiment:
     reading: str
     run: Callable[[str, Path], list[Finding]]
     data: bool = True
+    chosen: str = ""
 
 
 SOURCES = {
@@ -74,19 +87,21 @@ class Record:
     findings: list[dict] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
     skipped: str | None = None
+    chosen: str = ""
 
 
 def carry_out(experiment: Experiment, size: str, out: Path) -> Record:
     """Run it; data that cannot be found leave it out, with the reason."""
     begun, before = time.perf_counter(), set(out.glob("*.png"))
     head = (experiment.name, experiment.source, experiment.title, experiment.reading)
+    chosen = experiment.chosen
     try:
         findings = experiment.run(size, out)
     except FileNotFoundError as error:
-        return Record(*head, 0.0, skipped=str(error).splitlines()[0])
+        return Record(*head, 0.0, skipped=str(error).splitlines()[0], chosen=chosen)
     seconds = round(time.perf_counter() - begun, 1)
     figures = sorted(path.name for path in set(out.glob("*.png")) - before)
-    return Record(*head, seconds, [asdict(finding) for finding in findings], figures)
+    return Record(*head, seconds, [asdict(finding) for finding in findings], figures, None, chosen)
 
 
 def pick(size: str, smoke, quick, full):
@@ -94,9 +109,20 @@ def pick(size: str, smoke, quick, full):
     return {"smoke": smoke, "quick": quick, "full": full}[size]
 
 
-def judged(held: bool) -> str:
-    """The verdict on a claim that either holds or does not."""
-    return HOLDS if held else FAILS
+def judged(meets: Callable[[Any], Any], ours: Any, control: Any) -> str:
+    """The verdict of a question that was fixed before the run.
+
+    The control must have the other answer: a question that both meet, or neither, tells nothing.
+    """
+    here = bool(meets(ours))
+    if here == bool(meets(control)):
+        return UNTOLD
+    return HOLDS if here else FAILS
+
+
+def checked(passed: Any) -> str:
+    """The outcome of a check that tests no claim of a source: of mathematics, or beside them."""
+    return AGREES if passed else DISAGREES
 
 
 def numbers(values, form=".2e") -> str:

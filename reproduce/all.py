@@ -61,8 +61,14 @@ def merged(results):
         return results
     old = {one["name"]: one for one in json.loads(RESULTS.read_text("utf-8"))["experiments"]}
     new = {one["name"]: one for one in results["experiments"]}
-    both = [new.get(e.name) or old.get(e.name) for e in EXPERIMENTS]
+    both = [new.get(e.name) or refreshed(e, old.get(e.name)) for e in EXPERIMENTS]
     return results | {"experiments": [one for one in both if one]}
+
+
+def refreshed(experiment, record):
+    """A record with the words that its experiment has today."""
+    words = {name: getattr(experiment, name) for name in ("title", "reading", "chosen")}
+    return record and record | words
 
 
 def publish(results, out):

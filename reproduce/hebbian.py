@@ -36,7 +36,7 @@ TUNED = {
     "dot": {"constant": 1e-4, "t": 2e-3, "et": 5e-4, "smd": 5e-4},
     "gaussian": {"constant": 5e-2, "t": 1.0, "et": 0.2, "smd": 0.2},
 }
-TUNED_ALL = {"constant": 0.01, "t": 0.2, "et": 0.02, "smd": 0.05}
+TUNED_ALL = {"constant": 0.01, "t": 0.2, "et": 0.02, "smd": 0.02}
 MU_ALL = 2.0
 # Excess error at passes 10 and 50 that a run is held to: twice what prototypes reached.
 LIMITS = {

@@ -9,6 +9,7 @@ import numpy as np
 from _experiment import MEASURED, Experiment, Finding, judged, numbers, pick, plotting
 from papers_data import load_cloud, load_covtype, load_solar_flare
 from scipy.spatial.distance import pdist
+from sklearn.linear_model import lars_path
 
 from mercer.datasets import make_signal_in_noise
 from mercer.kernels import RBF
@@ -90,7 +91,7 @@ def study(size, out):
     return findings(errors)
 
 
-def draw(path, errors, sizes):
+def draw(path, errors, sizes, label="atoms"):
     plt = plotting()
     columns = min(len(errors), 3)
     shape = (-(-len(errors) // columns), columns)
@@ -102,7 +103,7 @@ def draw(path, errors, sizes):
             style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--"}
             style = {"color": "k", "ls": ":"} if method == "best" else style
             ax.semilogy(sizes, row, label=method, **style)
-        ax.set(title=name, xlabel="atoms")
+        ax.set(title=name, xlabel=label)
     for row in axes:
         row[0].set_ylabel("projection error")
     axes[0][-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
@@ -137,8 +138,10 @@ def findings(errors):
             "greedy methods need larger dictionaries than a joint lasso",
             "yes",
             f"the lasso is better in {share:.0f} % of cells",
-            judged(share > 50),
+            judged(lambda percent: percent > 50, share, wins(errors, "joint lasso", "uniform")),
             share,
+            "better in more than half of the cells",
+            f"against uniform it is in {wins(errors, 'joint lasso', 'uniform'):.0f} %",
         ),
         Finding(
             f"a joint lasso against {', '.join(others)}",
@@ -150,6 +153,87 @@ def findings(errors):
     ]
 
 
+def first_stage(size, out):
+    """Atoms from uniform subsets of growing size, judged on all rows."""
+    n, atoms, stages, seeds = pick(
+        size,
+        (120, 5, (10, 60, 120), 1),
+        (800, 40, (40, 100, 400, 800), 1),
+        (1600, 40, (40, 100, 200, 400, 800, 1600), 3),
+    )
+    methods = {"joint lasso": GroupLasso(), "full greedy": FullGreedy(), "uniform": Uniform()}
+    errors: dict = {}
+    for name, X in data_sets(n, size == "smoke").items():
+        kernel = RBF(gamma=0.5 / np.mean(pdist(X)) ** 2)
+        errors[name] = {method: [] for method in methods}
+        for stage in stages:
+            for method, selector in methods.items():
+                found = []
+                for seed in range(seeds):
+                    rng = np.random.default_rng(seed)
+                    rows = X[rng.permutation(len(X))[:stage]]
+                    chosen = selector.select(kernel, rows, min(atoms, len(rows)), rng)
+                    found.append(projection_error(kernel, X, rows[chosen]))
+                errors[name][method].append(float(np.mean(found)))
+    draw(out / "perry-first-stage.png", errors, stages, "rows of the first stage")
+
+    def over_all(method, place):
+        ratios = [rows[method][place] / rows[method][-1] for rows in errors.values()]
+        return float(np.exp(np.mean(np.log(ratios))))
+
+    quarter = [place for place, stage in enumerate(stages) if stage <= n // 4][-1]
+    growth = {method: [over_all(method, k) for k in range(len(stages))] for method in methods}
+    return [
+        Finding(
+            "a first stage that is much smaller than the data is large enough for the second",
+            "large enough to capture the statistics of the full data set",
+            f"error of {atoms} atoms by the joint lasso, over that from all {n} rows, from first "
+            f"stages of {', '.join(map(str, stages))}: {numbers(growth['joint lasso'], '.2f')}; "
+            f"full greedy {numbers(growth['full greedy'], '.2f')}",
+            judged(
+                lambda ratio: ratio <= 1.1,
+                growth["joint lasso"][quarter],
+                growth["joint lasso"][0],
+            ),
+            errors,
+            f"at {stages[quarter]} rows at most 1.1 times the error from all",
+            f"a first stage of {stages[0]} rows, as many as atoms: {growth['joint lasso'][0]:.2f}",
+        ),
+        elastic_net(size),
+    ]
+
+
+def elastic_net(size):
+    """The atoms of Zou's elastic net beside those of the lasso, component by component."""
+    X = data_sets(pick(size, 60, 300, 400), True)["signal-to-noise 1"]
+    G = RBF(gamma=0.5 / np.mean(pdist(X)) ** 2)(X)
+    values, U = np.linalg.eigh(G)
+    ridges, same = (1e-8, 1e-4, 1e-2, 1.0), []
+    for ridge in ridges:
+        taken = [
+            [
+                first_atoms(np.vstack([G, np.sqrt(share) * values[-1] * np.eye(len(G))]), y)
+                for share in (0.0, ridge)
+            ]
+            for y in (G @ U[:, -10:] / np.sqrt(values[-10:])).T
+        ]
+        same.append(np.mean([len(a & b) / len(a) for a, b in taken]))
+    return Finding(
+        "the elastic net of Zou et al. chooses the same atoms as the lasso",
+        "the same in the kernel case",
+        f"{numbers(100 * np.array(same), '.0f')} % of the first ten of ten components, with "
+        f"ridges of {numbers(ridges, 'g')} times the first eigenvalue squared",
+        MEASURED,
+        dict(zip(map(str, ridges), map(float, same), strict=True)),
+    )
+
+
+def first_atoms(A, y, count=10):
+    """The columns that least angle regression takes first."""
+    y = np.concatenate([y, np.zeros(len(A) - len(y))])
+    return set(lars_path(A, y, method="lasso", max_iter=count)[1][:count])
+
+
 EXPERIMENTS = [
     Experiment(
         "perry-projection-error",
@@ -159,5 +243,12 @@ EXPERIMENTS = [
         "LARS takes columns of unit length unless raw ones are named. The kernel is exp(-d²/(2 "
         "s²)), s the mean distance; the slides' exponent lacks its sign.",
         study,
-    )
+    ),
+    Experiment(
+        "perry-first-stage",
+        "perry",
+        "The size of the first stage",
+        "The slides name the two stages and show no numbers on the size of the first.",
+        first_stage,
+    ),
 ]

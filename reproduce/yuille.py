@@ -1,7 +1,7 @@
 """Kernel PCA and multidimensional scaling (Yuille 2014, lecture 11): its identities, in numbers."""
 
 import numpy as np
-from _experiment import Experiment, Finding, judged, pick, plotting
+from _experiment import Experiment, Finding, checked, pick, plotting
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
@@ -29,14 +29,14 @@ def identities(size, out):
             "classical scaling of Euclidean distances is PCA",
             "the same eigenvalues, related vectors",
             f"coordinates agree to {linear:.0e}",
-            judged(linear < ROUNDING),
+            checked(linear < ROUNDING),
             linear,
         ),
         Finding(
             "kernel PCA is scaling of kernel distances k(x, x) + k(y, y) - 2 k(x, y)",
             "dot products from distances alone",
             f"scores agree to {gap:.0e}",
-            judged(gap < ROUNDING),
+            checked(gap < ROUNDING),
             gap,
         ),
     ]
@@ -68,7 +68,7 @@ def dimensions(size, out):
             "dimensions d with sum of l² up to d over the sum of all above a threshold",
             "the truncation condition",
             ", ".join(f"{share:g}: {count}" for share, count in counts.items()) + " of 64 columns",
-            judged(counts == expected),
+            checked(counts == expected),
             counts,
         ),
         Finding(

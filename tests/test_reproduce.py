@@ -39,13 +39,15 @@ def experiments():
 def test_experiment_runs(experiment, tmp_path):
     if experiment.data and "MERCER_DATA" not in os.environ:
         pytest.skip("set MERCER_DATA to the folder of the data sets")
-    from _experiment import DIFFERS, FAILS, HOLDS, MEASURED, carry_out
+    from _experiment import FAILS, HOLDS, VERDICTS, carry_out
 
     record = carry_out(experiment, "smoke", tmp_path)
     assert record.skipped is None and record.findings
     for finding in record.findings:
-        assert finding["verdict"] in (HOLDS, FAILS, DIFFERS, MEASURED)
-        assert finding["claim"] and finding["paper"] and finding["ours"]
+        assert finding["verdict"] in VERDICTS
+        assert finding["claim"] and finding["ours"]
+        if finding["verdict"] in (HOLDS, FAILS):
+            assert finding["paper"] and finding["margin"] and finding["control"]
         assert "nan" not in finding["ours"].lower().split()
         json.dumps(finding)
     assert all((tmp_path / figure).stat().st_size > 1000 for figure in record.figures)
@@ -70,10 +72,18 @@ def test_page_is_what_the_results_say():
 
 def test_known_exact_identities_hold(tmp_path):
     """What is mathematics must come out so at any size."""
-    from _experiment import HOLDS
+    from _experiment import AGREES
     from yuille import identities
 
-    assert all(finding.verdict == HOLDS for finding in identities("smoke", tmp_path))
+    assert all(finding.verdict == AGREES for finding in identities("smoke", tmp_path))
+
+
+def test_a_verdict_needs_a_control_of_the_other_answer():
+    from _experiment import FAILS, HOLDS, UNTOLD, judged
+
+    above = (0.5).__lt__
+    assert judged(above, 0.9, 0.1) == HOLDS and judged(above, 0.1, 0.9) == FAILS
+    assert judged(above, 0.9, 0.8) == judged(above, 0.1, 0.2) == UNTOLD
 
 
 def command(*options):
