@@ -19,8 +19,8 @@ python reproduce/all.py --quick --only shi-table-1     # one, by the name below 
 ```
 
 {run} A verdict is computed from the numbers beside it. Its *margin* is written in the code before
-the run. Its *control* is a run of the same kind for which the same question must have the other
-answer. *Cannot tell*: it had not. *Measured*: the source makes no claim that one number could
+the run. Its *control* is a run of the same kind for which the answer is known. *Cannot tell*: the
+control had another answer. *Measured*: the source makes no claim that one number could
 settle, or a setting that it does not state decides the number.
 
 Each section says what its source leaves open, or has wrong.
@@ -97,6 +97,6 @@ def said(finding: dict) -> str:
         words += f" Source: {finding['paper']}; here: {finding['ours']}."
     else:
         words += f" {finding['ours']}."
-    if finding["margin"]:
+    if finding.get("margin"):
         words += f" *Margin*: {finding['margin']}. *Control*: {finding['control']}."
     return words

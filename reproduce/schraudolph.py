@@ -180,7 +180,7 @@ def set_up(size, out):
             "start N(0, 1/(r n)) and rho_0 = 1, dot-product kernel",
             "as printed",
             f"{away['printed']} of 9 runs of SMD overflow",
-            judged(lambda count: count == 0, away["printed"], away["rho_0 = 0, unit rows"]),
+            judged(lambda count: count == 0, away["printed"], away["rho_0 = 0, unit rows"], True),
             away,
             "no run overflows",
             f"with rho_0 = 0 and unit rows {away['rho_0 = 0, unit rows']} of 9 do",

@@ -78,7 +78,7 @@ def test_known_exact_identities_hold(tmp_path):
     assert all(finding.verdict == AGREES for finding in identities("smoke", tmp_path))
 
 
-def test_a_verdict_needs_a_control_of_the_other_answer():
+def test_a_verdict_needs_a_control_of_the_known_answer():
     from _experiment import FAILS, HOLDS, UNTOLD, judged
 
     above = (0.5).__lt__
