@@ -304,7 +304,7 @@ def test_hebbian_intervals_hold_whatever_the_memory(draw, readout):
     settings = {"kernel": kernel, "gain": gain, "readout": readout, "n_passes": 1 + draw % 3}
     model = HebbianKernelPCA(2, random_state=draw, gamma=0.2, **settings)
     stated = []
-    for memory in ("100MB", "350kB"):  # the kernel matrix fits, or does not
+    for memory in ("100MB", f"{2 * len(X)}kB"):  # the kernel matrix fits, or does not
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:

@@ -156,6 +156,20 @@ def test_rows_that_round_alike(way, name, dtype):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_sums_over_many_equal_rows_of_few_columns():
+    """Each term of a sum is rounded as its copies are: by the number of rows, not of columns."""
+    wrong = []
+    for seed in range(60):
+        rng = generator(seed, 362)
+        Z, counts = copies(rng, int(rng.integers(2, 5)), int(10 ** rng.uniform(2, 3.3)))
+        Z, name = Z[:, : rng.integers(1, 4)], str(rng.choice(["linear", "cosine"]))
+        model = fit(KernelPCA(2, kernel=name, basis="columns"), Z, counts, weighted=False)
+        found = false_statements(model, Z, counts, KERNELS[name])
+        wrong += [f"seed {seed}: {sentence}" for sentence in found]
+    assert not wrong, wrong
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["rbf", "poly", "linear", "laplacian"])
 @pytest.mark.parametrize("way", ["dense", "krylov"])
 def test_weights_far_apart(way, name):

@@ -468,7 +468,7 @@ class ColumnProblem(ReducedProblem):
         """Rows are added up about their mean, from which they differ by less than they are."""
         mean, total = self.energy_of_mean, self.total
         far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST
-        return EPS * (self.basis.size + 4 * far)
+        return EPS * (self.basis.size + SUM_ROUNDING * self.count**0.5 + 4 * far)
 
     @property
     def total(self) -> float:  # type: ignore[override]
