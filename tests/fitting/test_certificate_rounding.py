@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts import generator
-from fuzz import FORMULAS, WIDE, Problem, violations
+from fuzz import FORMULAS, WIDE, Problem, rbf, violations
 
 from mercer import KernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
@@ -309,6 +309,30 @@ def test_components_that_rounding_makes_are_not_proven(seed, name, center):
     # All values round to the same number where even long double has too few digits.
     A = (K / max(np.abs(K).max(), np.finfo(WIDE).tiny)).astype(float)
     assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, proven
+
+
+@pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
+@pytest.mark.parametrize("solver", ["krylov", "randomized", "gram-power"])
+def test_components_smaller_than_their_intervals_are_not_proven(solver):
+    """Few distinct rows and a wide kernel: eigenvalues down to rounding, and beyond residuals."""
+    for seed in range(20):
+        rng = generator(361, seed)
+        n, levels, d = int(rng.integers(100, 260)), int(rng.integers(6, 30)), rng.integers(1, 4)
+        X = rng.standard_normal((levels, d))[rng.integers(0, levels, n)]
+        gamma, center, r = (
+            10 ** rng.uniform(-3, -1),
+            bool(rng.integers(2)),
+            int(rng.integers(4, 14)),
+        )
+        options = {"gamma": gamma, "center": center, "remove_zero_eig": False, "basis": "points"}
+        model = KernelPCA(r, kernel="rbf", eigen_solver=solver, **options)
+        model.set_params(random_state=seed).fit(X)
+        A = rbf(X, gamma, {})
+        if center:
+            A = A - A.mean(axis=0)
+            A = A - A.mean(axis=1)[:, None]
+        proven = model.certificate_.n_proven
+        assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, (seed, proven)
 
 
 @pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
