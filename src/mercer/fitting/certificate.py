@@ -21,6 +21,8 @@ PROVEN_SHARE = 1e-6
 # Eigenvalue, in multiples of half of its interval, up to which its vector may be another: with
 # three the vectors found hold half of what the leading ones do, at least.
 CLEAR = 3.0
+# Residuals, as a share of the first eigenvalue, that make upper ends narrow enough by themselves.
+ROUNDED = 1e-13
 # Leading parts of a basis, at most, from each of which upper ends are computed.
 PARTS = 4
 
@@ -374,7 +376,7 @@ def upper_ends(seen: Evidence, rests: np.ndarray, wanted: int) -> np.ndarray:
         ends[size:] = np.minimum(ends[size:], gamma)
         norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
         ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
-        if not (clear[0] > 0 and norm > 0):
+        if not (clear[0] > 0 and norm > ROUNDED * theta[0]):
             continue
         # Values of mu - gamma, from that for the first down to that for the last.
         T, top = np.diag(theta), float(clear[0])
