@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts import generator
-from fuzz import FORMULAS, WIDE, Problem, rbf, violations
+from fuzz import FORMULAS, LEAST_HELD, WIDE, Problem, rbf, share_of_leading, violations
 
 from mercer import KernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
@@ -277,13 +277,6 @@ PROVEN = {
 }
 
 
-def share_of_leading(U, A):
-    """The least of what each span of the first vectors holds, of what the best such span has."""
-    best, U = np.linalg.eigvalsh(A)[::-1], np.linalg.qr(U)[0]
-    held = [np.linalg.eigvalsh(U[:, :p].T @ A @ U[:, :p])[0] for p in range(1, U.shape[1] + 1)]
-    return min((one / top for one, top in zip(held, best, strict=False)), default=1.0)
-
-
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("name", PROVEN)
 @pytest.mark.parametrize("seed", range(12))
@@ -308,7 +301,7 @@ def test_components_that_rounding_makes_are_not_proven(seed, name, center):
         K = K - K.mean(axis=1)[:, None]
     # All values round to the same number where even long double has too few digits.
     A = (K / max(np.abs(K).max(), np.finfo(WIDE).tiny)).astype(float)
-    assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, proven
+    assert share_of_leading(model.eigenvectors_[:, :proven], A) > LEAST_HELD, proven
 
 
 @pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
@@ -332,7 +325,7 @@ def test_components_smaller_than_their_intervals_are_not_proven(solver):
             A = A - A.mean(axis=0)
             A = A - A.mean(axis=1)[:, None]
         proven = model.certificate_.n_proven
-        assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, (seed, proven)
+        assert share_of_leading(model.eigenvectors_[:, :proven], A) > LEAST_HELD, (seed, proven)
 
 
 @pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
