@@ -284,7 +284,7 @@ def test_reports_of_mixed_frames(colors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = frame(50, 3, 0.1)[["age", "children", "town"]].assign(size=np.arange(50) / 7)
     model = KernelPCA(2, kernel="gower").fit(table)
-    page = write_report(model, table, "page.html", colors=colors)
+    page = write_report(model, table, "page.html", color=colors)
     assert "Columns that drive the components" in page.read_text()
     table.to_csv("rows.csv", index=False)
     assert main(["fit", "rows.csv", "--kernel", "gower", "-o", "m.mercer"]) == 0

@@ -316,7 +316,7 @@ def report(args: Namespace) -> Result:
         scaling=prepared.scaling,
         columns=table.columns if texts is None else rows.columns,
         table=columns,
-        colors=color,
+        color=color,
         color_name=args.color,
         images=args.image or table.image_shape or prepared.image_shape,
         title=args.title,
