@@ -272,23 +272,15 @@ def test_colors_and_groups(visit):
 
 def test_everything_can_be_reached_by_tab(visit):
     order = []
-    for _ in range(14):
+    for _ in range(16):
         visit.page.keyboard.press("Tab")
         order.append(
             visit.page.evaluate("document.activeElement.id || document.activeElement.className")
         )
     chosen = [name for name in order if name]
-    assert chosen[:9] == [
-        "skip",
-        "axis-x",
-        "axis-y",
-        "axis-z",
-        "color",
-        "labels",
-        "zoom-in",
-        "zoom-out",
-        "reset",
-    ]
+    assert chosen[:11] == (
+        "skip axis-x axis-y axis-z color labels rings zoom-in zoom-out reset help".split()
+    )
     assert "plot" in chosen and "walk-component" in chosen and "walk-step" in chosen
     visit.page.focus("#plot")
     visit.page.keyboard.press("Tab")
