@@ -121,7 +121,7 @@ def test_the_column_that_names_rows_travels_with_the_model(kind, X, run, capsys)
     assert np.load("s.npy").shape == (60, 2)
     # Another column can be named, and a table without the column has no names, which is said.
     run("transform", "m.mercer", "named.csv", "--id", "length", "-o", "s.csv", "--force")
-    assert list(pd.read_csv("s.csv"))[0] == "length"
+    assert pd.read_csv("s.csv").columns[0] == "length"
     assert main(["transform", "m.mercer", "rows.csv", "-o", "s.csv", "--force"]) == 0
     assert "no column 'who', which named the rows" in capsys.readouterr().err
     assert list(pd.read_csv("s.csv")) == ["component1", "component2"]

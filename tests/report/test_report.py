@@ -559,7 +559,7 @@ def test_words_for_doubt(model):
     for words in (
         "estimate, not a bound",
         "between 20 and 40\u00a0%",
-        "10\u00a0% of the first",
+        "10\u00a0% of the largest",
         "stopped before it reached the tolerance",
         "indefinite",
         "40 of 90 rows are shown",

@@ -701,34 +701,31 @@ def _how_sure(model) -> str:
     """How far from the exact components those found can be."""
     certificate = model.certificate_
     certain = certificate.kind == "bound"
-    text = "This is certified" if certain else "This is an estimate, not a bound"
-    far, residual = "", certificate.relative_residual
-    if residual is not None:
-        far = "each eigenvalue found has a true one no further away than "
-        far += f"{_part(residual)} of the first"
-    elif certain and certificate.widest is not None:
-        far = "no exact eigenvalue lies above the one found by more than "
-        far += f"{_part(certificate.widest)} of the first"
-    if certificate.confidence is not None and certificate.confidence < 1:
-        far += f"; with confidence {confidence_text(certificate.confidence)} by no more than "
-        far += _part(certificate.likely_widest)
+    said = ["This is certified." if certain else "This is an estimate, not a bound."]
     # With a target, the variance is that of the target and not of the rows.
     if certificate.captured_variance is not None and "hsic_" not in vars(model):
         # One number if both ends agree to the digits shown.
         ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
         held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
-        text += f": the components hold {held} % of the variance" + (f", and {far}" if far else "")
-    elif far:
-        text += f": {far}"
-    text += "."
+        said.append(f"The components hold {held} % of the variance.")
+    residual = certificate.relative_residual
+    if residual is not None:
+        far = f"differs from an exact one by at most {_part(residual)} of the largest"
+        said.append(f"Each eigenvalue found {far}.")
+    elif certain and certificate.widest is not None:
+        far = f"by at most {_part(certificate.widest)} of the largest"
+        said.append(f"Exact eigenvalues exceed the eigenvalues found {far}.")
+    if certificate.confidence is not None and certificate.confidence < 1:
+        sure, likely = confidence_text(certificate.confidence), _part(certificate.likely_widest)
+        said.append(f"With confidence {sure} the difference is at most {likely} of the largest.")
     if not certificate.converged:
-        text += " The fit stopped before it reached the tolerance asked for."
+        said.append("The fit stopped before it reached the tolerance asked for.")
     if certificate.indefinite:
-        text += (
-            " The kernel is indefinite (it has negative eigenvalues), so shares of variance "
-            "mean nothing."
+        said.append(
+            "The kernel is indefinite: it has negative eigenvalues, and shares of variance mean "
+            "nothing."
         )
-    return text
+    return " ".join(said)
 
 
 def _part(share: float) -> str:
