@@ -41,7 +41,7 @@ ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
 # Times that where rows have weights: far rows of little weight round the mean of the others.
 WEIGHTED_ROUNDING = 16.0
 # Rows among which negative eigenvalues are looked for: of a kernel matrix by a Cholesky factor of
-# so many, where the budget holds eight such matrices, else by eigenvalues of a few.
+# so many, where the budget holds sixteen such matrices, or fewer.
 MOST_ROWS, LEAST_ROWS = 1024, 256
 # Points at least that are looked at beside few rows.
 FEWEST_POINTS = 32
@@ -308,7 +308,7 @@ class GramProblem(Problem):
             return pairs
         most, engine = LEAST_ROWS, self.basis.engine
         if not self.basis.kernel.expensive:
-            most = max(most, min(MOST_ROWS, int((engine.memory / 64) ** 0.5)))
+            most = max(most, min(MOST_ROWS, int((engine.memory / 128) ** 0.5)))
         index = thinned(np.arange(self.count), most)
         K = to_numpy(self.basis.minor(index)).astype(float)
         w = np.ones(len(index)) if self.weights is None else self.operator.weights[index]
