@@ -432,9 +432,10 @@ def test_a_fitted_model_is_drawn(name, models, plane):
     for kind in kinds.split():
         shown = arguments(models[kind], frame if kind == "named" else plane)
         assert is_a_picture(getattr(plot, name)(*shown)), kind
-        figure = plt.figure()
-        panels = getattr(plot, name)(*shown, ax=figure)
-        assert is_a_picture(panels) and figure.axes[0] is np.atleast_1d(panels)[0]
+        halves = plt.figure().subfigures(1, 2)
+        for figure in halves:
+            panels = getattr(plot, name)(*shown, ax=figure)
+            assert is_a_picture(panels) and np.atleast_1d(panels)[0] in figure.axes
         plt.close("all")
     before = plt.get_fignums()
     with pytest.raises(TypeError, match="ax= takes axes or a figure"):

@@ -570,8 +570,8 @@ def lead(model, r: int, rows: int, shown: int, n_unlike: int) -> str:
         f"they can differ in what {'the two axes do' if r > 1 else 'one component does'} not show."
     )
     if n_unlike:
-        rows = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
-        text += f" A ring marks {rows} most unlike the others."
+        ringed = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
+        text += f" A ring marks {ringed} most unlike the others."
     ratios = vars(model).get("explained_variance_ratio_")
     if ratios is not None:
         share = 100 * dense(ratios)[:2].sum()
