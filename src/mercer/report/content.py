@@ -566,8 +566,8 @@ def lead(model, r: int, rows: int, shown: int, n_unlike: int) -> str:
     text = (
         f"Each point is a row: {f'{shown:,} of ' * (shown < rows)}{counted(rows, 'row')}, "
         f"described by {counted(r, 'component')}. "
-        "Rows that are alike lie near each other. Rows that lie near each other need not be alike: "
-        f"they can differ in what {'the two axes do' if r > 1 else 'one component does'} not show."
+        "Rows that are alike lie near each other. Near rows need not be alike: the axes do not "
+        "show every difference."
     )
     if n_unlike:
         ringed = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
