@@ -173,6 +173,11 @@ def test_what_refusals_ask_for_is_enough(name):
     assert 1 <= refusals <= 2
 
 
+def test_components_of_a_share_that_do_not_fit_are_refused():
+    """The first components fit, and as many more as the share needs do not."""
+    assert check_inside("share", 6000, 20, 32 * 10**6, tol=1e-2, max_iter=3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_twenty_thousand_rows_in_100_MB(name):
