@@ -114,13 +114,15 @@ def matrix(name: str, A: Any) -> np.ndarray:
     return rows
 
 
-def one_each(name: str, values: Any, n: int) -> np.ndarray | None:
-    """A value for each of n rows, or an error that says how many there are."""
+def one_each(name: str, values: Any, n: int) -> Any:
+    """A value for each of n rows as an array, None of None, or an error that says how many."""
     if values is None:
         return None
     values = np.asarray(to_numpy(values))
     if values.shape != (n,):
-        raise ValueError(f"{name} needs one value for each of {n} rows; it is {described(values)}.")
+        raise ValueError(
+            f"{name} has shape {values.shape}, and there are {n} rows. Give one value a row."
+        )
     return values
 
 
