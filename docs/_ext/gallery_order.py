@@ -14,6 +14,7 @@ FIRST = [
     "weights",
     "map_from_distances",
     "stream",
+    "cells",
     "million_points",
     "image_by_color",
     "motion",

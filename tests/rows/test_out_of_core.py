@@ -514,3 +514,20 @@ def test_verbose_fits_show_both_passes(X, capfd):
     model(Landmarks(20), verbose=1).fit(pieces(X))
     shown = capfd.readouterr().err
     assert "reading rows" in shown and "summing moments" in shown
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("kind", ["npy", "sparse"])
+def test_missing_numbers_of_mapped_files_are_named(kernel, kind, tmp_path):
+    """Arrays that are used from disk as they are have their first bad cell named too."""
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    X[150, 2] = np.nan
+    path = tmp_path / ("rows.npy" if kind == "npy" else "rows.npz")
+    if kind == "npy":
+        np.save(path, X)
+    else:
+        sparse.save_npz(path, sparse.csr_matrix(X))
+    with pytest.raises(
+        ValueError, match=rf"{path.name}: row 150 .* holds NaN or infinity in column 2"
+    ):
+        KernelPCA(2, kernel=kernel).fit(path)

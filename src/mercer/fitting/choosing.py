@@ -359,6 +359,7 @@ def exact_plan(
         # Matrix-free needs the least, if it can give that many components.
         free = _named(estimates, "krylov, matrix-free")
         few = 4 * (work.r + free.solver.oversampling) < work.n
+        free = _named(estimates, "arpack, products of rows") if work.entries else free
         best = free if few else _named(estimates, "dense")
     reason = _why(best, possible)
     if not isinstance(best.solver, solvers.Dense):
@@ -435,9 +436,10 @@ def _why(best, possible) -> str:
 def check_budget(plan: Plan) -> None:
     """Raise ValueError when the chosen method needs more memory than the budget."""
     chosen, work = plan.chosen, plan.workload
-    if isinstance(plan.solver, solvers.BlockKrylov):
-        # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
-        few = 4 * (work.r + plan.solver.oversampling) < work.n
+    by_rows = bool(work.entries) and isinstance(plan.solver, solvers.Arpack)
+    if by_rows or isinstance(plan.solver, solvers.BlockKrylov):
+        # Products need no budget of their own, but so many components fall to LAPACK.
+        few = 4 * (work.r + solvers.BlockKrylov().oversampling) < work.n
         lapack = plan.estimate("dense")
         if few or lapack is None:
             return

@@ -32,6 +32,8 @@ MODEL_ROWS = 2000
 ENTRY_BYTES = 26
 # Below this size, assume float32 is safe without checking.
 ROUNDED_ROWS = 2000
+# Entries that sparse rows are taken to have before any was seen.
+ROW_ENTRIES = 100
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
 # Fits longer than this many seconds are announced; rows on which the machine's speed is measured.
@@ -127,7 +129,12 @@ class FitTask:
         fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
         where, tol = engine.where, self.tol
         sizes = n, d, r, engine.memory, threads, tol, where, fused, single, rank
-        return Workload(*sizes, entries=self.array.nnz if by_rows else 0)
+        entries = self.array.nnz if by_rows else 0
+        if self.array is None and self.rows.sparse and kernel.is_inner_product:
+            seen = self.pilot
+            each = ROW_ENTRIES if seen is None else seen.nnz / max(seen.shape[0], 1)
+            entries = max(1, int(n * each))
+        return Workload(*sizes, entries=entries)
 
     @property
     def is_single(self) -> bool:
