@@ -324,15 +324,16 @@ class Door(BaseEstimator):
 
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
+        least = self._least_rows if reset else min(self._least_rows, 1)
         if is_on_device(X) and self._computes_on_devices(reset):
             copied = reset and self._keeps_copy()
-            return _checks.check_tensor(self, X, reset, least=self._least_rows, copy=copied)
+            return _checks.check_tensor(self, X, reset, least=least, copy=copied)
         has_device = "device" in _checks.names_of_parameters(self.__class__)  # type: ignore[arg-type]
         if reset and not (has_device and self.device == "cpu"):
             X = _checks.in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
-            _checks.check_file(X, self._least_rows if reset else 1)
+            _checks.check_file(X, least)
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return _checks.valid_rows(
             self,
@@ -341,7 +342,7 @@ class Door(BaseEstimator):
             accept_sparse="csr" if self._takes_sparse() else False,
             dtype=self._types,
             copy=reset and self._keeps_copy(),
-            ensure_min_samples=self._least_rows if reset else 1,
+            ensure_min_samples=least,
         )
 
     @contextmanager
@@ -500,14 +501,18 @@ class Door(BaseEstimator):
         """Open or resume the checkpoint of a fit to these rows."""
         if self.checkpoint is None:
             return nullcontext()
-        params = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = "a generator"
-        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        settings = self._settings()
         identity = rows.identity() if weights is None else [*rows.identity(), weights]
         return Checkpoint(
             self.checkpoint, identity_of(settings, identity), _checks.seed_from(self.random_state)
         )
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that the result depends on."""
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        return {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
 
     def _device(self) -> Any:
         """Where the work is done: what `device` says, unless this estimator has no choice."""

@@ -127,6 +127,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "landmarks_": NOT_SAVED,
         "significance_": NOT_SAVED,
         "_way_back": NOT_SAVED,
+        "_step": NOT_SAVED,
     }
 
     center: bool = True
