@@ -22,6 +22,7 @@ from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
+from ..fitting.functions import SurveyOf
 from ..fitting.task import FitTask, announced, build_problem
 from ..kernels import KERNELS, BlockFunction, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
@@ -52,6 +53,8 @@ from ._sklearn import BaseEstimator
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
 QUIET = Interval(Integral, -1, -1, closed="both")
+# Copies of sampled rows that fits to them may make.
+SAMPLE_COPIES = 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -295,6 +298,21 @@ class Door(BaseEstimator):
     def _array(self, X, *, reset: bool):
         """The rows of X as one array; raises if they do not fit."""
         return self._open(X, reset=reset).as_array(type(self).__name__)
+
+    def _array_or_sample(self, X, most: int, again: bool) -> tuple[Any, Any]:
+        """The rows of X as one array, or uniform ones where they are too many or on a cluster.
+
+        With their numbers; None for all rows. `again` says that X will be read once more.
+        """
+        rows = self._open(X, reset=True)
+        try:
+            return rows.as_array(type(self).__name__), None
+        except ValueError:
+            room = parse_bytes(self.memory) // (SAMPLE_COPIES * 8 * rows.shape[1])
+            most = max(self._least_rows, min(most, room))
+            survey = SurveyOf(most, _checks.seed_from(self.random_state))
+            sample = rows.sum(survey, "sampling rows", again=again).sample
+        return sample.rows, sample.numbers
 
     def _encoded(self, X, reset: bool):
         """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""

@@ -42,8 +42,8 @@ from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
-# Rows of a model without landmarks whose scores decide the signs of components, and rows on which the spread of
-# columns is measured.
+# Rows of a model without landmarks whose scores decide the signs of components, and rows on which
+# the spread of columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
 # Share of the budget that sparse rows may take when they are made dense to be denoised.
 DENSE_SHARE = 4
