@@ -231,6 +231,7 @@ def pixel_runs(options) -> None:
                 cpu = result["fit_cpu"]
                 cells = [f"{cpu:.1f}", f"{n / cpu:,.0f}", f"{result['peak_mb']:.0f}"]
                 rows.append([f"{n:,}", what, *cells])
+                print(*rows[-1], flush=True)
     print_table("Pixels", ["rows", "", "cpu s", "rows a cpu s", "peak MB"], rows)
     write_json(options.out / "pixels.json", {"machine": machine(), "runs": found})
 
