@@ -42,8 +42,8 @@ from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
-# Rows of a model whose scores decide the signs of components, and rows on which the spread of
-# columns is measured.
+# Rows of a model without landmarks whose scores decide the signs of components, and rows on which
+# the spread of columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
 # Share of the budget that sparse rows may take when they are made dense to be denoised.
 DENSE_SHARE = 4
@@ -127,6 +127,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "landmarks_": NOT_SAVED,
         "significance_": NOT_SAVED,
         "_way_back": NOT_SAVED,
+        "_step": NOT_SAVED,
     }
 
     center: bool = True
@@ -436,9 +437,12 @@ class KernelModel(Scores, TransformerMixin, Door):
             sample = copied(sample) if sample.shape[0] >= problem.count else sample
             attributes["X_sample_"] = sample
             if result.vectors is None:
-                step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
-                # As of a fit to all points: the largest score of a training row is positive.
-                expansion = expansion.stretched(peak_signs(expansion.scores(sample[::step])))
+                # As of a fit to all points: the largest score of a training row is positive. Where
+                # some stand for all these are the landmarks, which no order of the rows changes.
+                if problem.count > MODEL_ROWS:
+                    sample = sample[:: MODEL_ROWS // SIGN_ROWS]
+                    sample = sample if basis.points is None else basis.points
+                expansion = expansion.stretched(peak_signs(expansion.scores(sample)))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
         if isinstance(task.weights, BesideColumn):

@@ -11,10 +11,12 @@ from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe, FourierGrid
 from ..compute import is_sparse, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, is_dask
 from ..exceptions import tell, trials
+from ..files import is_cluster_table
 from ..fitting.expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
+from ..rows import in_memory
 from ._checks import AT_LEAST_1, Interval, StrOptions, names_of_parameters
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
@@ -28,6 +30,8 @@ COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 TRIMMED = 0.1
 # Share of the error of a row infinitely far away from which a row is called novel in any case.
 FAR = 0.99
+# Rows that are learned from where not all are in memory.
+SAMPLED_ROWS = 20_000
 # Rows of the trial that finds the typical ones, bytes for a pair of them, and the most rounds.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 # Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
@@ -143,8 +147,9 @@ class NoveltyDetector(OutlierMixin, Door):
 
         Parameters
         ----------
-        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
-            Normal rows.
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            Normal rows. Where they are more than the budget holds, or on a cluster, 20,000 of them,
+            drawn uniformly, are split and learned from.
         y : ignored
 
         Returns
@@ -152,7 +157,7 @@ class NoveltyDetector(OutlierMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            X = fresh._array(X, reset=True)
+            X, numbers = fresh._array_or_sample(X, SAMPLED_ROWS, again=False)
             rng = check_random_state(self.random_state)
             n = X.shape[0]
             needed = (1 - self.false_alarms) / (self.false_alarms * n)
@@ -174,12 +179,24 @@ class NoveltyDetector(OutlierMixin, Door):
                     "outliers, give their share as outliers."
                 )
             offset = -min(threshold, far)
+            if numbers is not None:
+                learned = numbers[learned]
             fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
         return self
 
     def score_samples(self, X: Array) -> Array:
-        """Minus the reconstruction error of every row, (n,): lower is more novel."""
-        rows = self._array(X, reset=False)
+        """Minus the reconstruction error of every row, (n,): lower is more novel.
+
+        Of Dask rows a lazy array.
+        """
+        rows = in_memory(self._open(X, reset=False))
+        if is_cluster_table(X):
+            raise ValueError(
+                "Scores of a table on a cluster stay there. Use model_.reconstruction_error(X): "
+                "rows are novel whose errors are above -offset_."
+            )
+        if rows is None:
+            return -self.model_.reconstruction_error(X)
         return restore(-self.model_.reconstruction_error(rows), X)
 
     def decision_function(self, X: Array) -> Array:
@@ -187,8 +204,11 @@ class NoveltyDetector(OutlierMixin, Door):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Array) -> Array:
-        """1 for normal rows and -1 for novel ones, (n,)."""
-        normal = to_numpy(self.decision_function(X)) >= 0
+        """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
+        decision = self.decision_function(X)
+        if is_dask(decision):
+            return 2 * (decision >= 0) - 1
+        normal = to_numpy(decision) >= 0
         return restore(np.where(normal, 1, -1), X)
 
     def _typical(self, X, rows, rng):
