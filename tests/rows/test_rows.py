@@ -18,6 +18,7 @@ from mercer import (
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     StreamingKernelPCA,
 )
@@ -163,6 +164,7 @@ def needs_one_place():
         HebbianKernelPCA(2, kernel="rbf", gamma=0.5, n_passes=2, **options),
         ClassicalMDS(2, **options),
         NoveltyDetector(3, gamma=0.5, **options),
+        ProcessMonitor(3, **options),
         KernelPCASearch(noise=0.1, **options),
     ]
 

@@ -84,7 +84,7 @@ def save(
     Parameters
     ----------
     model : estimator
-        Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, KernelPCASearch,
+        Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, ProcessMonitor, KernelPCASearch,
         PatchDenoiser, SupervisedKernelPCA, KernelCCA, SpectralClustering, SpectralEmbedding,
         DiffusionMap or ClassicalMDS.
     path : str or path
