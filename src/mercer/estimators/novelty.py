@@ -21,6 +21,8 @@ from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 
+# The most components of normal rows, and the fewest rows for each of them.
+COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
 # was measurable, and outliers up to that share do no harm.
 TRIMMED = 0.1
@@ -41,8 +43,6 @@ class Detector(OutlierMixin, Door):
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
         "false_alarms": [Interval(Real, 0, 1)],
     }
-    #: The most components of normal rows, and the fewest rows for each of them.
-    _components: ClassVar[tuple[int, int]] = (40, 4)
 
     n_components: int | float | None = None
     _: KW_ONLY
@@ -82,8 +82,7 @@ class Detector(OutlierMixin, Door):
     def _model(self, n, rng, **settings: Any) -> KernelPCA:
         r = self.n_components
         if r is None:
-            most, rows = self._components
-            r = max(1, min(most, n // rows))
+            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
         kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
         # "median" measures a distance, which only some kernels know.
         named = not isinstance(kernel, Kernel)
