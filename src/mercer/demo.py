@@ -126,7 +126,7 @@ def write_files(model, X, digit, folder: Path) -> None:
     write_columns(folder / FILES["distances"], named)
     # A plant in normal operation, and with a sensor that drifts.
     for name, fault, n in (("plant", None, 800), ("fault", "drift", 300)):
-        run = make_plant(n, n, fault=fault)
+        run = make_plant(n, n, plant=1, fault=fault, memory=0.7)
         sensors = [f"sensor{j}" for j in range(run.data.shape[1])]
         write_columns(folder / FILES[name], as_columns(run.data, sensors))
     # A piece of a photograph, in gray, with noise.
