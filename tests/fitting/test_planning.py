@@ -143,7 +143,7 @@ def test_solver_objects_are_taken_as_they_are(solver):
     before = repr(solver)
     plan = exact_plan(Workload(1_000, 5, 4, GB), solver)
     assert repr(plan.solver) == before == repr(solver)
-    assert plan.reason == "given as eigen_solver"
+    assert plan.reason == "asked for as eigen_solver"
 
 
 @pytest.mark.parametrize("name", ["dense", "krylov", "arpack", "randomized"])

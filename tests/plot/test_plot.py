@@ -435,9 +435,10 @@ def test_a_fitted_model_is_drawn(name, models, plane):
     for kind in kinds.split():
         shown = arguments(models[kind], frame if kind == "named" else plane)
         assert is_a_picture(getattr(plot, name)(*shown)), kind
-        figure = plt.figure()
-        panels = getattr(plot, name)(*shown, ax=figure)
-        assert is_a_picture(panels) and figure.axes[0] is np.atleast_1d(panels)[0]
+        halves = plt.figure().subfigures(1, 2)
+        for figure in halves:
+            panels = getattr(plot, name)(*shown, ax=figure)
+            assert is_a_picture(panels) and np.atleast_1d(panels)[0] in figure.axes
         plt.close("all")
     before = plt.get_fignums()
     with pytest.raises(TypeError, match="ax= takes axes or a figure"):
@@ -494,7 +495,7 @@ def test_what_a_mistaken_call_is_told(models, rows, plane):
         (lambda: plot.scores(model), TypeError, r"rows are missing. Call plot.scores\(model, X\)"),
         (lambda: plot.scores(plane[:, 0]), TypeError, r"It got ndarray of shape \(90,\)"),
         (lambda: plot.spectrum(model, plane), TypeError, "ax= takes axes or a figure"),
-        (lambda: plot.scores(plane, [1, 2]), ValueError, "one value for each of 90 rows"),
+        (lambda: plot.scores(plane, [1, 2]), ValueError, "there are 90 rows. Give one value a row"),
         (lambda: plot.spectrum(KernelPCA(2)), NotFittedError, "not fitted yet"),
         (lambda: plot.spectrum(KernelPCA), TypeError, "It got the class KernelPCA"),
         (lambda: plot.convergence(model), TypeError, "plot.convergence"),

@@ -513,4 +513,4 @@ def test_progress_shows_rows_speed_and_time_left(X):
 def test_verbose_fits_show_both_passes(X, capfd):
     model(Landmarks(20), verbose=1).fit(pieces(X))
     shown = capfd.readouterr().err
-    assert "looking at rows" in shown and "summing moments" in shown
+    assert "reading rows" in shown and "summing moments" in shown

@@ -34,10 +34,11 @@ from .outputs import (
     check_free,
     deliver,
     say,
+    statements,
     verbosity,
     whole_file,
 )
-from .parser import did_you_mean, methods
+from .parser import did_you_mean, in_options, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
 # Bytes of text in a byte of a compressed table, more than numbers have.
@@ -92,11 +93,12 @@ def fit(args: Namespace) -> Result:
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
-    summary = [("table", shape), ("kernel", model.kernel_), ("method", facts["method"])]
+    summary = [("table", shape), ("kernel", model.kernel_)]
+    summary.append(("method", in_options(facts["method"])))
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
         summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return Result(facts, [*summary, *certificate.summary()])
+    return Result(facts, [*summary, *statements(certificate)])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
@@ -350,7 +352,7 @@ def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary
     """The columns and what is said of them; saves the model if that is asked for."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
-    result = deliver(args, columns, facts, summary + certificate.summary())
+    result = deliver(args, columns, facts, summary + statements(certificate))
     return saved(args, fitted, result) if "save" in args else result
 
 
@@ -429,7 +431,10 @@ def plan(args: Namespace) -> Result:
     facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
     facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
-    return Result(facts, f"{chosen}\nto run it: mercer fit DATA --method {option} -o model.mercer")
+    return Result(
+        facts,
+        f"{in_options(str(chosen))}\nto run it: mercer fit DATA --method {option} -o model.mercer",
+    )
 
 
 def option_of(method: str) -> str:

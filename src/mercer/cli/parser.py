@@ -4,6 +4,7 @@ Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
 
 import argparse
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,31 @@ TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encodi
 COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
 # Options that say where a command computes and writes, and change no result.
 WHERE = {"--output", "--force", "--save", "--checkpoint", "--memory", "--threads", "--device"}
+
+# Parameters of the library, and the options that stand for them here.
+OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
+# Messages of the library write a parameter as name=value, or by a name that is no English word.
+NAMED = re.compile(
+    rf"(?<!\()\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
+    rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b|(?<=aise )(memory)\b"
+)
+
+
+def in_options(text: str) -> str:
+    """A text of the library with options in place of parameters."""
+    # Names of methods in a table keep their width.
+    text = re.sub(r'basis="(\w+)"(?=  )', rf"\1{'':8}", text)
+    text = re.sub(r"\bn_samples=([\d,]+)", r"the \1 rows", re.sub(r'basis="(\w+)"', r"\1", text))
+    return NAMED.sub(as_option, text)
+
+
+def as_option(match: re.Match) -> str:
+    """A parameter of the library, with its value if it has one, as an option."""
+    name, value, alone, memory = match.groups()
+    if name is None:
+        return OPTIONS[alone or memory]
+    text = OPTIONS[name] + " " + value.strip(" '")
+    return VALUES.get(text, text)
 
 
 def kernels() -> list[str]:

@@ -184,7 +184,7 @@ class Inverse:
                 f"The noise of these rows seems to have a standard deviation of {noise:.2g}. In a "
                 f"trial on training rows with as much noise, denoising left {after / noise:.2g} "
                 "times that error: it removed more signal than noise. Keep more components.",
-                python="Or give noise=, and rows are moved only as far as that lowers the error.",
+                python="Give noise=, and rows are moved only as far as that lowers the error.",
             )
 
     def denoising_scores(self, X, compensate: bool, noise: float | None = None, energies=None):

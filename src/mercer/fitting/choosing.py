@@ -144,7 +144,7 @@ class Plan:
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
         if best is not None and seconds > LONG and best.seconds * 5 < seconds:
-            error = best.certified or "and says how far from exact it is"
+            error = best.certified or "and states a bound on its error"
             advice += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return advice
 
@@ -298,7 +298,7 @@ def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
         chosen = costs.columns(work, kernel, speeds)
     else:
         chosen, noun = costs.reduced(work, size, solver, task.basis, speeds), "basis vectors"
-    reason = f"given as basis, with {size:,} {noun}"
+    reason = f"asked for as basis, with {size:,} {noun}"
     chosen = replace(chosen, solver=solver, fits=True)
     return Plan(work, (chosen,), chosen, reason, left_to_us, task.basis)
 
@@ -345,14 +345,11 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    estimates, reason = exact_estimates(work, speeds), "given as eigen_solver"
+    estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
-        chosen = _with_settings(work, estimates, solver, speeds)
+        chosen, reason = _with_settings(work, estimates, solver, speeds), solver.reason
         if solver.reads_rows:
-            estimates, reason = (
-                (chosen,),
-                f"given as eigen_solver, with {solver.n_passes} passes over all rows",
-            )
+            estimates, reason = (chosen,), f"{reason}, with {solver.n_passes} passes over all rows"
             if chosen.seconds > LONG:
                 reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
         return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())

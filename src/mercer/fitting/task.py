@@ -145,7 +145,7 @@ class FitTask:
         if self.array is not None:
             return replace(self, pilot=rows.placed, kernel=make_kernel(rows.placed))
         basis = choose(self).basis
-        looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
+        looking: dict = {"title": "reading rows", "again": True, "checkpoint": self.checkpoint}
         sampled, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
         if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
@@ -198,7 +198,7 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
         tell(plan.warning)
     recipe = recipe.settled(task.rows.shape[0], r)
     if recipe.needs_range and task.array is None:
-        box = task.rows.sum(RangeOf(), "looking at rows", again=True, checkpoint=task.checkpoint)
+        box = task.rows.sum(RangeOf(), "reading rows", again=True, checkpoint=task.checkpoint)
         recipe = recipe.with_range(box.bounds)
 
     parts = kernel, task.engine.place(task.pilot), task.engine, task.rng, r

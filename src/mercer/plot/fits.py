@@ -25,6 +25,7 @@ from .axes import (
     model_with,
     row_of_axes,
     rows_of,
+    whole_ticks,
     wrong_call,
 )
 
@@ -71,6 +72,7 @@ def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = 
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set(xlabel="component", ylabel="eigenvalue")
+    whole_ticks(ax)
     title = f"{values.size} components"
     if certificate.captured_variance is not None:
         ends = dict.fromkeys(f"{100 * share:.1f}" for share in certificate.captured_variance)
@@ -121,7 +123,7 @@ def convergence(histories: Any, quantity: str = "auto", ax: Any = None) -> Axes:
             label=name or None,
         )
     ax.set(yscale="log", xlabel="pass over the kernel matrix", ylabel=QUANTITIES[quantity])
-    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    whole_ticks(ax)
     if any(named):
         ax.legend(fontsize="small", framealpha=0.6)
     return ax
@@ -223,7 +225,7 @@ def selection(result: Any, ax: Any = None) -> Any:
     ax.set_xticks(range(len(result.n_components)), [str(r) for r in result.n_components])
     ax.set_yticks(range(len(result.gammas)), [f"{gamma:.2g}" for gamma in result.gammas])
     ax.set(xlabel="components", ylabel="gamma")
-    ax.set_title(f"Error by {result.criterion}, 1 = nothing done", fontsize="medium")
+    ax.set_title(f"Error by {result.criterion}, 1 = without denoising", fontsize="medium")
     ax.figure.colorbar(picture, ax=ax)
     return ax
 

@@ -258,7 +258,8 @@ class BlockRows(Rows):
     @contextmanager
     def _reading(self, title: str, block: int, start: int = 0) -> Any:
         """The blocks of a pass, with their progress shown, closed whatever happens."""
-        left = None if self.count is None else self.count - start
+        total = self.source.likely_rows if self.count is None else self.count
+        left = None if total is None else total - start
         with RowBar(self.verbose) as bar, closing(read_blocks(self.source, block, start)) as blocks:
             yield bar.over(blocks, title, left)
 

@@ -190,6 +190,8 @@ class GraphArpack(Solver):
         Restarts; None for ARPACK's own choice.
     """
 
+    reason = "the solver for sparse graphs of neighbors"
+
     _cap_name = "max_iter"
 
     max_iter: int | None = None
