@@ -23,6 +23,7 @@ from mercer import (  # noqa: E402
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     plot,
 )
@@ -395,6 +396,7 @@ def models(plane):
         "embedding": DiffusionMap(2, random_state=0).fit(plane),
         "clustering": SpectralClustering(3, gamma=5.0, random_state=0).fit(plane),
         "novelty": NoveltyDetector(3, random_state=0).fit(plane),
+        "monitor": ProcessMonitor(3, false_alarms=0.2).fit(plane),
         "search": search.fit(plane),
         "peer": PeerKernelPCA(2, kernel="rbf").fit(plane),
     }
@@ -407,6 +409,7 @@ def is_a_picture(result):
 DRAWN = {
     "attribution": ("model named hebbian", lambda m, X: (m,)),
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
+    "control_chart": ("monitor", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),

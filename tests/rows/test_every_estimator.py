@@ -38,17 +38,18 @@ ESTIMATORS = {
     "HebbianKernelPCA": lambda: mercer.HebbianKernelPCA(
         2, kernel="rbf", gamma=0.3, n_passes=1, random_state=0
     ),
+    "ProcessMonitor": lambda: mercer.ProcessMonitor(3, random_state=0),
 }  # fmt: skip
 BESIDE = {
     "SupervisedKernelPCA": {"y": X[:, 0] ** 2},
     "KernelCCA": {"y": np.sin(X)},
 }
 #: What works in one place alone, with what is said on a cluster and above the budget.
-ONE_PLACE = {"Nystroem", "ClassicalMDS", "Isomap", "HebbianKernelPCA"}
+ONE_PLACE = {"Nystroem", "ClassicalMDS", "Isomap", "HebbianKernelPCA", "ProcessMonitor"}
 #: What learns from a sample, or finds centers on one, where the budget does not hold all rows.
 SAMPLED = {"NoveltyDetector", "KernelPCASearch", "SpectralClustering"}
 #: Fits of few rows, since these take long.
-SLOW = {"HebbianKernelPCA": 600, "Isomap": 600}
+SLOW = {"HebbianKernelPCA": 600, "Isomap": 600, "ProcessMonitor": 600}
 
 
 def parquet(X, folder):

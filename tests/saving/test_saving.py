@@ -28,6 +28,7 @@ from mercer import (
     NoveltyDetector,
     Nystroem,
     PatchDenoiser,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
@@ -90,6 +91,7 @@ FITTED = {
     ).fit(X, X[:, :2]),
     "correlations": lambda: KernelCCA(2, kernel="rbf").fit(X, X[:, :2] ** 2),
     "novelty": lambda: NoveltyDetector(5, random_state=0).fit(X),
+    "monitor": lambda: ProcessMonitor(lags=1, smoothing=0.5, false_alarms=0.2).fit(X),
     "nystroem": lambda: Nystroem(n_components=30, gamma=0.1, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0, 2.0), n_components=[2, 4], noise=0.8, random_state=0

@@ -164,6 +164,8 @@ class Door(BaseEstimator):
     _points_anywhere: ClassVar[bool] = True
     #: What a progress bar calls the fit.
     _title: ClassVar[str] = "kernel PCA"
+    #: Whether the kernel PCA within, if there is one, is fitted to the columns themselves.
+    _of_columns: ClassVar[bool] = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
 
@@ -330,6 +332,10 @@ class Door(BaseEstimator):
         if not reset and self._has_landmarks():
             return _checks.with_diagonal(X, self.n_features_in_)
         return X if self._encoding is None else self._encoding.apply(X)
+
+    def _inner_rows(self, X) -> Any:
+        """Rows as the kernel PCA within takes them."""
+        return self._encoded(X, False)
 
     def _encoder(self) -> Any:
         """What makes numbers of tables for the kernel asked for, or None."""

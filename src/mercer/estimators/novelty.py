@@ -39,7 +39,75 @@ ROW_COPIES = 16
 
 
 @dataclass(eq=False, repr=False)
-class NoveltyDetector(OutlierMixin, Door):
+class Detector(OutlierMixin, Door):
+    """What detectors share: components of normal rows, scores of new ones and a verdict."""
+
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
+        "false_alarms": [Interval(Real, 0, 1)],
+    }
+
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "rbf"
+    gamma: float | str | None = "median"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: BasisName | BasisRecipe = "auto"
+    false_alarms: float = 0.05
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    device: Any = None
+
+    def decision_function(self, X: Array) -> Array:
+        """Scores from the threshold, (n,): negative for novel rows."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Array) -> Array:
+        """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
+        decision = self.decision_function(X)
+        if is_dask(decision):
+            return 2 * (decision >= 0) - 1
+        return restore(np.where(to_numpy(decision) >= 0, 1, -1), X)
+
+    def _within_reach(self, threshold: float, errors: Array, model: KernelPCA) -> float:
+        """The threshold, at most the error of a row far from all others."""
+        far = far_error(model)
+        if threshold > far:
+            tell(
+                f"{int(np.sum(errors > far))} of {len(errors)} held-out rows are far from all "
+                "training rows. Such rows are called novel, so expect more false alarms than "
+                f"false_alarms={self.false_alarms:g}. Give a smaller gamma; if the rows are "
+                "outliers, leave them out."
+            )
+        return min(threshold, far)
+
+    def _model(self, n, rng, **settings: Any) -> KernelPCA:
+        r = self.n_components
+        if r is None:
+            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
+        kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
+        # "median" measures a distance, which only some kernels know.
+        named = not isinstance(kernel, Kernel)
+        measures = isinstance(kernel, str) and KERNELS[kernel].metric
+        changes: dict[str, Any] = {
+            "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
+            "kernel": kernel,
+            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
+            # Novel rows lie where no others do.
+            "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
+            "random_state": rng.randint(np.iinfo(np.int32).max),
+        }
+        params = self.get_params(deep=False).items()
+        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
+        return KernelPCA(**shared | changes | settings, copy_X=False)
+
+
+@dataclass(eq=False, repr=False)
+class NoveltyDetector(Detector):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The
@@ -71,7 +139,8 @@ class NoveltyDetector(OutlierMixin, Door):
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
         rows that set the threshold. None leaves a tenth out of the fit, and counts all held-out
-        rows as normal; 0 leaves none out.
+        rows as normal; 0 leaves none out. Not `contamination`, by which scikit-learn's detectors
+        call exactly that share of the training rows novel.
 
     holdout : float, default=0.2
         Share of the rows that set the threshold; more of them, up to half, where so few could
@@ -118,29 +187,14 @@ class NoveltyDetector(OutlierMixin, Door):
     }
     certificate_ = certificate_of("model_")
     _least_rows = 3
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "false_alarms": [Interval(Real, 0, 1)],
+    _parameter_constraints: ClassVar[dict] = Detector._parameter_constraints | {
         "outliers": [Interval(Real, 0, 0.5, closed="left"), None],
         "holdout": [Interval(Real, 0, 1)],
     }
 
-    n_components: int | float | None = None
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "rbf"
-    gamma: float | str | None = "median"
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    basis: BasisName | BasisRecipe = "auto"
-    false_alarms: float = 0.05
     outliers: float | None = None
     holdout: float = 0.2
-    random_state: int | np.random.RandomState | None = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    device: Any = None
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.
@@ -169,16 +223,7 @@ class NoveltyDetector(OutlierMixin, Door):
             place = order_statistic(normal, self.false_alarms)
             last = np.argsort(errors, kind="stable")[place : place + 1]
             threshold = float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
-            far = far_error(model)
-            if threshold > far:
-                count = int(np.sum(errors > far))
-                tell(
-                    f"{count} of {len(errors)} held-out rows are far from all training rows. Such "
-                    "rows are called novel, so expect more false alarms than "
-                    f"false_alarms={self.false_alarms:g}. Give a smaller gamma; if the rows are "
-                    "outliers, give their share as outliers."
-                )
-            offset = -min(threshold, far)
+            offset = -self._within_reach(threshold, errors, model)
             if numbers is not None:
                 learned = numbers[learned]
             fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
@@ -198,18 +243,6 @@ class NoveltyDetector(OutlierMixin, Door):
         if rows is None:
             return -self.model_.reconstruction_error(X)
         return restore(-self.model_.reconstruction_error(rows), X)
-
-    def decision_function(self, X: Array) -> Array:
-        """Scores from the threshold, (n,): negative for novel rows."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Array) -> Array:
-        """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
-        decision = self.decision_function(X)
-        if is_dask(decision):
-            return 2 * (decision >= 0) - 1
-        normal = to_numpy(decision) >= 0
-        return restore(np.where(normal, 1, -1), X)
 
     def _typical(self, X, rows, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
@@ -241,26 +274,6 @@ class NoveltyDetector(OutlierMixin, Door):
             if np.array_equal(before, chosen):
                 break
         return least(errors_at(model, X, rows), n - int(share * n))
-
-    def _model(self, n, rng) -> KernelPCA:
-        r = self.n_components
-        if r is None:
-            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
-        kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
-        # "median" measures a distance, which only some kernels know.
-        named = not isinstance(kernel, Kernel)
-        measures = isinstance(kernel, str) and KERNELS[kernel].metric
-        changes: dict[str, Any] = {
-            "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
-            "kernel": kernel,
-            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
-            # Novel rows lie where no others do.
-            "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
-            "random_state": rng.randint(np.iinfo(np.int32).max),
-        }
-        params = self.get_params(deep=False).items()
-        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
-        return KernelPCA(**shared | changes, copy_X=False)
 
 
 def split(n, share, rng):

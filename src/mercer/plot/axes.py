@@ -18,6 +18,7 @@ from ..compute import is_sparse, to_numpy
 CALLS = {
     "attribution": "plot.attribution(model), with a fitted model that has `attribute`",
     "contours": "plot.contours(model, X), with a fitted model and its rows of two columns",
+    "control_chart": "plot.control_chart(monitor, X), or plot.control_chart(monitor.chart(X))",
     "convergence": "plot.convergence(model.history_), or several histories by name",
     "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean)",
     "embedding": "plot.embedding(model), with a fitted model that has `embedding_`",
