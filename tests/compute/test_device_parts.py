@@ -29,7 +29,7 @@ from mercer.kernels import (
     RationalQuadratic,
 )
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
-from mercer.preimage.compensation import undo_factors
+from mercer.preimage.noise import undo_factors
 from mercer.preimage.ridge import ridge_inverse
 from mercer.relatives.joint import GivenColumns, JointMomentsOf
 from mercer.selectors import (

@@ -14,7 +14,7 @@ from mercer import HebbianKernelPCA, KernelPCA, kernels
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.preimage import PREIMAGES, Compensation, DistanceMDS, FixedPoint, KernelRidge
 from mercer.preimage.base import with_mean
-from mercer.preimage.compensation import undo_factors
+from mercer.preimage.noise import undo_factors
 from mercer.preimage.distance import place, squared_distances
 from mercer.preimage.fixed_point import climb, form_of
 from mercer.preimage.ridge import centered_ridge, ridge_inverse
