@@ -147,9 +147,13 @@ class NoiseGauge:
         for among, level in ((slice(None), SURE), (near, FAIRLY_SURE)):
             held, drawn = self.held[among], self.drawn[among]
 
-            def less(noise, held=held, drawn=drawn):
-                seen = self._energies(held + noise * drawn, noise)
-                return np.median(seen) < np.median(self._energies(Y, noise))
+            # One standard error less than one half, so that few rows are not taken to be too noisy.
+            half = 0.5 + ((1 / len(Y) + 1 / len(held)) / 12) ** 0.5
+
+            def less(noise, held=held, drawn=drawn, half=half):
+                seen = np.sort(self._energies(held + noise * drawn, noise))
+                below = np.searchsorted(seen, self._energies(Y, noise))
+                return below.mean() > half * len(seen)
 
             noise = bisected(less, largest)
             pair = self._energies(Y, noise), self._energies(held, noise)
