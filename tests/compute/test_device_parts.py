@@ -346,7 +346,6 @@ def test_models_come_back_from_the_device(basis, preimage):
         (other.inverse_transform(S), model.inverse_transform(S)),
         (other.denoise(noisy, noise=np.inf), model.denoise(noisy, noise=np.inf)),
         (other.denoise(noisy, noise=0.1), model.denoise(noisy, noise=0.1)),
-        
     ):
         assert isinstance(found, np.ndarray)
         close(found, expected, rtol=0, atol=1e-8)

@@ -33,8 +33,8 @@ RISK_ROWS, PROBE = 300, 0.3
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
 NO_NOISE = (
-    "No noise was found in these rows beyond that of the rows of the fit, so that they are returned "
-    "as they are. If you know of some, give noise=, its standard deviation."
+    "No noise was found in these rows beyond that of the rows of the fit, so that they are "
+    "returned as they are. If you know of some, give noise=, its standard deviation."
 )
 
 
@@ -153,7 +153,7 @@ class Inverse:
         gains = gauge.gains(noise, present)
         a, b = self._shares(X, Z, scores, gains, noise)
         engine = self.expansion.basis.engine
-        out = engine.empty(Z.shape, Z.dtype)
+        out = array_namespace(Z).empty_like(Z)
 
         def moved(block):
             Y = on_device_of(X[block], Z)
@@ -169,8 +169,8 @@ class Inverse:
         Least estimated error of a sample of the rows. The divergence of pre-images is that of
         their change with a little more noise, as in Ramani, Blu & Unser (2008).
         """
-        index, gauge = row_sample(len(Z), RISK_ROWS), self._gauge
-        index = slice(None) if index is None else index
+        sample, gauge = row_sample(len(Z), RISK_ROWS), self._gauge
+        index = slice(None) if sample is None else sample
         rows, found = X[index], to_numpy(Z[index]).astype(float)
         Y = to_numpy(rows).astype(float)
         step = PROBE * noise

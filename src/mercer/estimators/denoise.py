@@ -31,9 +31,9 @@ from .kernel_pca import KernelPCA, PreimageName, SolverName
 # kernels, and of the linear one, which is cheap.
 WIDTH, COMPONENTS, PATCHES, LINEAR_PATCHES = 4.5, 45, 2500, 50_000
 # The most patches that are processed at once.
-CHUNK = 4096
-# Side of the blocks that show the noise, blocks at most, the share of them with least structure, and
-# how many of these are enough.
+CHUNK = 8192
+# Side of the blocks that show the noise, blocks at most, the share of them with least structure,
+# and how many of these are enough.
 BLOCK, BLOCKS, FLATTEST, ENOUGH = 8, 30_000, 0.03, 200
 # Blocks that touch the largest or least value of the image are passed over if this share is left.
 UNCLIPPED = 0.1
@@ -233,14 +233,15 @@ class PatchDenoiser(Door):
         rows, columns = (positions(side, size, stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
         count = np.zeros(image.shape[:2])
-        # Bytes of a patch at work: the patch, its mean, its scores and its pre-image, and a pilot's.
+        # Bytes of a patch at work: itself, its mean, its scores and pre-image, and a pilot's.
         width = 8 * (12 * size**2 * (self.n_channels_ or 1) + COMPONENTS)
         chunk = int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
         step = max(1, chunk // len(columns))
         for start in range(0, len(rows), step):
             block_rows = rows[start : start + step]
             patches = (patches_at(one, size, block_rows, columns) for one in (image, *pilot))
-            add_patches(total, count, *clean(*patches), size, block_rows, columns)
+            P, weights = clean(*patches)
+            add_patches(total, count, P, weights, size, block_rows, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
         return total.astype(image.dtype, copy=False)
 
@@ -401,18 +402,19 @@ def add_patches(total, count, P, weights, size, rows, columns) -> None:
     P = P * weights[:, None]
     P = P.reshape(len(rows), len(columns), size, size, *total.shape[2:])
     weights = weights.reshape(len(rows), len(columns))
+    # Slices are faster than numbers, where there is no gap.
+    no_gap = all(one[-1] - one[0] == len(one) - 1 for one in (rows, columns))
+    top, left, height, width = rows[0], columns[0], len(rows), len(columns)
     for i in range(size):
         for j in range(size):
-            where = span(rows + i), span(columns + j)
-            if not all(isinstance(one, slice) for one in where):
+            if no_gap:
+                across = slice(left + j, left + j + width)
+                total[top + i : top + i + height, across] += P[:, :, i, j]
+                count[top + i : top + i + height, across] += weights
+            else:
                 where = np.ix_(rows + i, columns + j)
-            total[where] += P[:, :, i, j]
-            count[where] += weights
-
-
-def span(index: np.ndarray) -> Any:
-    """Numbers that follow each other as a slice, which is faster; others as they are."""
-    return slice(index[0], index[-1] + 1) if np.ptp(index) == len(index) - 1 else index
+                total[where] += P[:, :, i, j]
+                count[where] += weights
 
 
 def directions_of(expansion) -> tuple[Array, Array]:

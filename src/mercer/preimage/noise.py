@@ -1,9 +1,10 @@
 """Noise of rows: how large it is, what it does to scores, and how far rows should move for it.
 
-It shrinks the scores of a Gaussian kernel. A noisy row y = x + e is farther from every training row by about the same |e|^2, since noise of
-many coordinates is nearly orthogonal to differences of rows. So k(y, x_i) is k(x, x_i) times
-exp(-gamma |e|^2), and multiplying it back restores the scores. The energy |e|^2 is estimated
-from how much farther y is from its nearest training row than training rows are from theirs.
+It shrinks the scores of a Gaussian kernel. A noisy row y = x + e is farther from every training
+row by about the same |e|^2, since noise of many coordinates is nearly orthogonal to differences of
+rows. So k(y, x_i) is k(x, x_i) times exp(-gamma |e|^2), and multiplying it back restores the
+scores. The energy |e|^2 is estimated from how much farther y is from its nearest training row than
+training rows are from theirs.
 
 A denoised row is y + a (z - y) + b (w - y), with its pre-image z and its filtered scores of linear
 PCA w. The expected error is quadratic in a and b, and Stein's formula (1981) gives it without the
@@ -210,7 +211,7 @@ class NoiseGauge:
 
     @cached_property
     def _limits(self) -> list[float]:
-        """For each way of looking the noise with which the median of held rows is an upper quartile."""
+        """The noise that moves the median of held rows to their upper quartile, for both ways."""
         found = []
         for by_direction in (True, False):
 
