@@ -264,7 +264,7 @@ class PatchDenoiser(Door):
         P, means = self._without_mean(P, self.n_channels_)
         kernel, expansion = self.model_.kernel_, self.model_.expansion_
         if isinstance(kernel, Linear):
-            center, V = directions_of(expansion)
+            center, V = directions_of(expansion, P.dtype)
             S = (expansion.basis.engine.asarray(P) - center) @ V
             kept = array_namespace(S).abs(S) >= (self.threshold or 0.0) * self.noise_
             S *= kept
@@ -282,7 +282,7 @@ class PatchDenoiser(Door):
         """Patches whose scores are shrunk as if those of the pilot were true; their weights."""
         P, means = self._without_mean(P, self.n_channels_)
         pilot, _ = self._without_mean(pilot, self.n_channels_)
-        center, V = directions_of(model.expansion_)
+        center, V = directions_of(model.expansion_, P.dtype)
         S, gains = ((model.expansion_.basis.engine.asarray(A) - center) @ V for A in (P, pilot))
         gains *= gains
         gains /= gains + self.noise_**2
@@ -417,10 +417,11 @@ def add_patches(total, count, P, weights, size, rows, columns) -> None:
                 count[where] += weights
 
 
-def directions_of(expansion) -> tuple[Array, Array]:
+def directions_of(expansion, dtype) -> tuple[Array, Array]:
     """Mean (p,) and directions (p, r) of a linear kernel in the columns of its rows."""
-    F = expansion.basis.engine.asarray(expansion.basis.points).T @ expansion.frame
-    return F[:, 0], F[:, 1:]
+    F = to_numpy(expansion.basis.points).T @ to_numpy(expansion.frame)
+    place = expansion.basis.engine.asarray
+    return place(F[:, 0], dtype), place(F[:, 1:], dtype)
 
 
 def estimate_noise(image: np.ndarray) -> float:
