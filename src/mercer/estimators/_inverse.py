@@ -34,7 +34,7 @@ RISK_ROWS, PROBE = 300, 0.3
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
 NO_NOISE = (
     "No noise was found in these rows beyond that of the rows of the fit, so that they are "
-    "returned as they are. If you know of some, give noise=, its standard deviation."
+    "returned as they are."
 )
 
 
@@ -84,10 +84,10 @@ class Inverse:
         missed = int(np.sum(~result.converged))
         if missed:
             tell(
-                f"{missed} of {len(S)} pre-images had not settled after {result.n_iter.max()} "
-                "iterations; they are the best rows found. Raise max_iter or tol of "
-                "preimage=FixedPoint(...).",
+                f"{missed} of {len(S)} pre-images had not converged after {result.n_iter.max()} "
+                "iterations. Each is the best row found.",
                 ConvergenceWarning,
+                "Raise max_iter or tol of preimage=FixedPoint(...).",
             )
         return result.points
 
@@ -102,8 +102,8 @@ class Inverse:
         if not outside:
             return S
         tell(
-            f"{outside} of {len(S)} rows of scores are far outside those of the training rows, "
-            f"more than {REACH:g} times their range: the nearest within are taken for them."
+            f"{outside} of {len(S)} rows of scores lie outside {REACH:g} times the range of the "
+            "training scores. They were moved to the nearest scores within it."
         )
         return xp.minimum(xp.maximum(S, low), high)
 
@@ -141,7 +141,7 @@ class Inverse:
             # What would show, and does not, is in the rows of the fit too.
             as_noisy = not excess and gauge.limit < noise
         if not noise:
-            tell(NO_NOISE)
+            tell(NO_NOISE, python="If you know of some, give noise=, its standard deviation.")
             return X
         present = noise if as_noisy else 0.0
         energy = (noise**2 - present**2) * X.shape[1]
