@@ -2,7 +2,8 @@
 
 Errors are means of squares for each pixel, of rows that the fit has not seen unless it says
 "training". Noise is a share of the standard deviation of the pixels. "denoise" is the published
-way, ``noise=np.inf``; "estimated" and "known" move rows only as far as pays, and "linear, Wiener" the rival
+way, ``noise=np.inf``; "estimated" and "known" move rows only as far as pays, and
+"linear, Wiener" the rival
 that costs least: all components of linear PCA, shrunk by the noise. Denoisers of images, among them
 BM3D and scikit-image's: ``python reproduce/denoising.py --only images``.
 
