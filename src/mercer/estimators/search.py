@@ -307,10 +307,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def denoise(self, X: Same) -> Same:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
-        Shrinkage is compensated unless the training rows are noisy themselves; noise of the size
-        that was named is taken to be that of X.
+        Noise of the size that was named is taken to be that of X. With ``noise="hidden"`` the
+        training rows are as noisy as X: rows become their pre-images, as in the search.
         """
-        noise = float(self.noise) if isinstance(self.noise, Real) else None
+        named = {"hidden": np.inf, None: None}
+        noise = float(self.noise) if isinstance(self.noise, Real) else named[self.noise]
         return self._best().denoise(X, compensate=self.noise != "hidden", noise=noise)
 
     def _encoder(self):
