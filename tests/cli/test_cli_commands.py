@@ -396,6 +396,9 @@ def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):
     assert adjusted_rand_score(np.load("labels.npy"), truth) == 1
     ties = run("cluster", "rings.npy", "-k", 2, "--neighbors", 6, "--labels", "cluster_qr")
     assert adjusted_rand_score(ties["result"]["cluster"], truth) == 1
+    found = run("cluster", "rings.npy", "-k", "auto", "--gaps", "gaps.png", "-o", "found.npy")
+    assert found["clusters"] == 2 and int(np.argmax(found["eigengaps"][1:])) == 0
+    assert Path("gaps.png").stat().st_size > 5000
     few = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "--landmarks", 100)
     theirs = SpectralClustering(2, gamma=5.0, random_state=0).fit(X).labels_
     assert adjusted_rand_score(few["result"]["cluster"], theirs) == 1

@@ -68,16 +68,17 @@ def test_embedding_of_scikit_learn(affinity, seed):
         X = X[:60]
     settings = {"n_components": 3, "gamma": 0.02, "random_state": 0}
     Y = sklearn.manifold.SpectralEmbedding(affinity=theirs, **settings).fit_transform(X)
-    model = SpectralEmbedding(affinity=affinity, n_neighbors=None, **settings)
+    graph = {"n_neighbors": None, "neighbor_weights": "uniform"}
+    model = SpectralEmbedding(affinity=affinity, **graph, **settings)
     np.testing.assert_allclose(model.fit_transform(X), Y, atol=1e-7 * np.abs(Y).max())
 
 
 def test_parameters_and_defaults_of_scikit_learn():
     theirs = sklearn.manifold.SpectralEmbedding().get_params()
     ours = SpectralEmbedding().get_params()
-    differ = {name for name in theirs if theirs[name] != ours[name]}
-    assert differ == {"affinity", "gamma", "n_neighbors"}
-    SpectralEmbedding(**theirs)._validate_params()
+    assert theirs.keys() - ours.keys() == {"eigen_tol"}  # `tol` here, as everywhere
+    differ = {name for name in theirs.keys() & ours.keys() if theirs[name] != ours[name]}
+    assert differ == {"eigen_solver", "affinity", "gamma", "n_neighbors"}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -223,7 +224,7 @@ def test_no_coordinate_is_spent_on_telling_pieces_apart(kind, ties, trial):
 
 def test_memory_is_bounded():
     X = roll(3000)
-    settings = {"basis": "points", "memory": 16 * 10**6, "n_jobs": 1, "eigen_tol": 1e-3}
+    settings = {"basis": "points", "memory": 16 * 10**6, "n_jobs": 1, "tol": 1e-3}
     model = DiffusionMap(2, gamma=0.02, **settings)
     clone(model).fit(X[:500])
     used = peak_bytes(lambda: model.fit(X))

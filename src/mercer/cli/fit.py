@@ -25,7 +25,16 @@ from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from .failures import JobError, UsageError
 from .models import TableModel
-from .outputs import Result, as_columns, beside, check_free, deliver, say, verbosity
+from .outputs import (
+    Result,
+    as_columns,
+    beside,
+    check_free,
+    deliver,
+    say,
+    verbosity,
+    whole_file,
+)
 from .parser import did_you_mean, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
@@ -190,13 +199,23 @@ def cluster(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     settings |= {"assign_labels": args.labels}
     model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
-    sizes = np.bincount(model.labels_, minlength=args.clusters)
+    count, gaps = model.n_clusters_, model.eigengaps_
+    sizes = np.bincount(model.labels_, minlength=count)
     summary = [
         ("rows", f"{X.shape[0]:,}"),
         ("cluster sizes", " ".join(str(size) for size in sizes)),
         ("eigenvalues", f"{rounded(model)} (1 means a fully separate cluster)"),
     ]
-    facts = {"rows": X.shape[0], "clusters": args.clusters, "sizes": sizes}
+    if args.clusters == "auto":
+        best = 2 + np.argsort(-gaps[1:], kind="stable")[:3]
+        evidence = ", ".join(f"{gaps[k - 1]:.3f} for {k}" for k in best)
+        summary.insert(1, ("clusters", f"{count} by eigengap ({evidence})"))
+    if args.gaps is not None:
+        from ..plot import eigengaps
+
+        with whole_file(args.gaps, args.force) as draft:
+            eigengaps(model).figure.savefig(draft, dpi=130)
+    facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = beside(table.kept(), {"cluster": model.labels_})
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
 

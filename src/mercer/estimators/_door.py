@@ -396,10 +396,10 @@ class Door(BaseEstimator):
                     "are not in memory. Leave it out: inverse_transform works without it."
                 )
             with self._open_checkpoint(rows, weights) as checkpoint:
-                solver, tol = self._solver(array), self._tolerance()
+                solver, tol = self._solver(array), self.tol
                 ends = tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
                 floor = DRAFT_FLOOR if self._dtype == np.float32 else 0.0
-                asked = self.fit_inverse_transform or self.eigen_solver not in ("auto", None)
+                asked = self.fit_inverse_transform or self.eigen_solver != "auto"
                 task = FitTask(
                     rows,
                     array,
@@ -434,10 +434,6 @@ class Door(BaseEstimator):
     def _wanted(self) -> Any:
         """Eigenpairs to find: a number, a share of the variance, or None for all."""
         return self.n_components
-
-    def _tolerance(self) -> float:
-        """Residual to reach, as a share of the first eigenvalue."""
-        return self.tol
 
     def _passes(self) -> int | None:
         """Passes over the kernel matrix, where their number is known before."""

@@ -17,7 +17,6 @@ from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
-from ..solvers import Solver
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import NOT_SAVED, Fitted, kept
@@ -38,7 +37,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
 
     n_components: int = 2
     _: KW_ONLY
-    eigen_solver: str | Solver | None = None
+    #: Vectors are then right to about this over the gap of their eigenvalues.
+    tol: float = 1e-8
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "embedding_": kept("n k"),
@@ -48,8 +48,6 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     #: How many functions are constant: on the pieces of a graph, or on all rows.
     _apart = 1
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
-    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
-    tol = 1e-8
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Embed the rows of X.
@@ -161,7 +159,7 @@ class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
     As `sklearn.manifold.SpectralEmbedding`, with a `transform`, within a memory budget, by
-    landmarks where rows are many, and with 15 neighbors in place of a tenth of the rows. The
+    landmarks where rows are many, and with 10 neighbors in place of a tenth of the rows. The
     eigenvectors of D^{-1/2} K D^{-1/2} after the first, over the roots of the degrees (Belkin &
     Niyogi 2003), K without its diagonal.
 
@@ -189,11 +187,11 @@ class SpectralEmbedding(GraphEmbedding):
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact
         up to 20,000 rows, and always for a graph of neighbors.
 
-    eigen_solver : "auto", str, Solver or None, default=None
+    eigen_solver : "auto", str or Solver, default="auto"
         As in `mercer.SpectralClustering`.
 
-    eigen_tol : float or "auto", default="auto"
-        Largest residual of an eigenpair; "auto" is 1e-8.
+    tol : float, default=1e-8
+        Largest residual of an eigenpair.
 
     random_state : int, RandomState or None, default=None
         Start vectors and landmarks.
@@ -307,7 +305,7 @@ class DiffusionMap(GraphEmbedding):
     degree, coef0, kernel_params, n_neighbors, neighbor_search, neighbor_weights, basis
         As in `mercer.SpectralEmbedding`.
 
-    eigen_solver, eigen_tol, random_state
+    eigen_solver, tol, random_state
         As in `mercer.SpectralEmbedding`.
 
     device, memory, n_jobs, verbose

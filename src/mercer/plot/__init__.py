@@ -9,6 +9,7 @@ style or place besides color, so that all pictures read in grey.
 | `scores` | rows by two of their components |
 | `spectrum` | eigenvalues in the intervals that are certified to hold true ones |
 | `contours` | components as functions over data of two columns |
+| `eigengaps` | the evidence for each number of clusters |
 | `convergence` | error by pass, several methods |
 | `landmarks` | a dictionary over its data |
 | `preimages` | what a component means: pre-images of points along it |
@@ -19,13 +20,14 @@ style or place besides color, so that all pictures read in grey.
 """
 
 from .components import contours, denoised, embedding, landmarks, preimages, scores
-from .fits import attribution, convergence, selection, spectrum
+from .fits import attribution, convergence, eigengaps, selection, spectrum
 
 __all__ = [
     "attribution",
     "contours",
     "convergence",
     "denoised",
+    "eigengaps",
     "embedding",
     "landmarks",
     "preimages",

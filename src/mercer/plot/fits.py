@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from ..estimators import KernelPCASearch
+from ..estimators import KernelPCASearch, SpectralClustering
 from ..hebbian import History
 from ..relatives.explaining import Attribution, Significance
 from ..solvers import PassState
@@ -69,6 +69,36 @@ def spectrum(
         ax.legend(fontsize="small", framealpha=0.6)
         title += f"; {significance.n_significant} of {values.size} stand above noise"
     ax.set_title(title, fontsize="medium")
+    return ax
+
+
+def eigengaps(model: SpectralClustering, ax: Axes | None = None) -> Axes:
+    """The evidence for each number of clusters: a bar for the eigengap after it.
+
+    Parameters
+    ----------
+    model : fitted SpectralClustering
+        With ``n_clusters="auto"``, or with more `n_components` than clusters.
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+        The bar of the model's own number is dark.
+    """
+    gaps, chosen = model.eigengaps_, model.n_clusters_
+    if gaps.size < 2:
+        raise ValueError(
+            f"This model has {gaps.size + 1} eigenvectors, which compare no numbers of clusters. "
+            "Fit with n_clusters='auto'."
+        )
+    ax, counts = ax or new_axes(), np.arange(2, gaps.size + 1)
+    ax.bar(counts, gaps[1:], color=np.where(counts == chosen, "0.2", "0.75"), ec="0.2")
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    ax.set(xlabel="clusters", ylabel="eigengap")
+    best, second = counts[np.argsort(-gaps[1:], kind="stable")[:2]] if gaps.size > 2 else (2, 2)
+    rest = f", then {second}" if second != best else ""
+    ax.set_title(f"{chosen} clusters; the largest gap is at {best}{rest}", fontsize="medium")
     return ax
 
 

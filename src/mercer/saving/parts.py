@@ -136,6 +136,17 @@ def model_part(estimator: Any) -> Part:
     return Part(estimator, kinds, optional, lambda model: True, read, estimator)
 
 
+def present_params(kind: type, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a stored model by their present names and values."""
+    params = dict(params)
+    tol = params.pop("eigen_tol", "auto")
+    if tol != "auto":
+        params["tol"] = tol
+    if params.get("eigen_solver", "auto") is None:
+        params["eigen_solver"] = "auto"
+    return params
+
+
 def dropped_params(model) -> list[str]:
     """Names of parameters that a file does not keep: callbacks, generators, checkpoints."""
     params = model.get_params(deep=False)
