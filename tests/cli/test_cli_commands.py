@@ -326,8 +326,8 @@ def test_significance_of_a_model(X, run, capsys):
     assert 0 <= facts["n_significant"] <= 3 and facts["n_rows"] == 30
     assert main(["significance", "m.mercer", "rows.csv", "--rows", "30"]) == 0
     assert "stand above noise" in capsys.readouterr().out
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "2"]) == 2
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "0.01"]) == 1
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "2"]) == 2
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "0.01"]) == 1
     assert "n_permutations" in capsys.readouterr().err
 
 
@@ -412,9 +412,9 @@ def test_embed_gives_the_coordinates_of_the_estimators(tmp_path, monkeypatch, ru
     ours = SpectralEmbedding(2, n_neighbors=9, random_state=0).fit(X)
     np.testing.assert_allclose(np.load("map.npy"), ours.embedding_, atol=1e-8)
     np.testing.assert_allclose(facts["eigenvalues"], ours.eigenvalues_, atol=1e-8)
-    walk = ("--diffusion", "--alpha", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
+    walk = ("--diffusion", "--density-power", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
     found = run("embed", "rows.npy", *walk)["result"]
-    ours = DiffusionMap(2, alpha=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
+    ours = DiffusionMap(2, density_power=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.column_stack([found["x1"], found["x2"]]), ours, atol=1e-8)
 
 

@@ -225,7 +225,8 @@ def embed(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
     if args.diffusion:
-        make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
+        make, settings = estimators.DiffusionMap, settings | {"t": args.steps}
+        settings["density_power"] = args.density_power
     model = make(args.components, **settings).fit(X)
     summary = [
         ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),

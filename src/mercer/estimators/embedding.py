@@ -286,7 +286,7 @@ class DiffusionMap(GraphEmbedding):
     n_components : int, default=2
         Coordinates.
 
-    alpha : float, default=0.5
+    density_power : float, default=0.5
         How much of the density of rows is taken out: 0 keeps it (the graph Laplacian), 1/2 is the
         Fokker-Planck operator of a system that drifts and diffuses, 1 the geometry of the rows
         alone (Laplace-Beltrami), however densely they lie. At most 20.
@@ -337,7 +337,7 @@ class DiffusionMap(GraphEmbedding):
     >>> import numpy as np
     >>> from mercer import DiffusionMap
     >>> X = np.linspace(0, 1, 50)[:, None] ** 2
-    >>> model = DiffusionMap(n_components=1, alpha=1, gamma=50.0, random_state=0).fit(X)
+    >>> model = DiffusionMap(n_components=1, density_power=1, gamma=50.0, random_state=0).fit(X)
     >>> steps = np.diff(model.embedding_[:, 0])
     >>> bool(np.all(steps > 0) or np.all(steps < 0))
     True
@@ -347,18 +347,18 @@ class DiffusionMap(GraphEmbedding):
 
     _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
         # Beyond, powers of the densities leave the range of float64.
-        "alpha": [Interval(Real, 0, 20, closed="both")],
+        "density_power": [Interval(Real, 0, 20, closed="both")],
         "t": [NOT_NEGATIVE],
     }
     _title, _rests = "diffusion map", True
 
     _: KW_ONLY
-    alpha: float = 0.5
+    density_power: float = 0.5
     t: float = 1
     affinity: str | Kernel | Callable[..., Any] = "rbf"
 
     def _problem(self, task, basis):
-        basis, alpha = self._without_diagonal(basis), float(self.alpha)
+        basis, alpha = self._without_diagonal(basis), float(self.density_power)
         if basis.spans_data:
             return DiffusionProblem(basis, float(self.t), alpha)
         return ReducedDiffusionProblem.of(basis, task.rows, alpha)
