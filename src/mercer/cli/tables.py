@@ -200,7 +200,8 @@ class InputTable:
         expected = ("not asked for", "kept")
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
-            yield f"{name}: used {source.n_columns + len(self.compared)}; left out: {listed(unused)}"
+            used = source.n_columns + len(self.compared)
+            yield f"{name}: used {used}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):

@@ -17,8 +17,15 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
-from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
-from ..compute.arrays import is_foreign, is_on_device
+from ..compute import (
+    TiledEngine,
+    make_engine,
+    match_sparsity,
+    on_device_of,
+    parse_bytes,
+    to_numpy,
+)
+from ..compute.arrays import is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
@@ -48,6 +55,9 @@ from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, Interval, StrO
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
+# Rows that measure the width of a stream's kernel, at least: until as many have come, `partial_fit`
+# begins again with all of them.
+SETTLING_ROWS = 100
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
@@ -396,7 +406,7 @@ class Door(BaseEstimator):
                     "are not in memory. Leave it out: inverse_transform works without it."
                 )
             with self._open_checkpoint(rows, weights) as checkpoint:
-                solver, tol = self._solver(array), self.tol
+                solver, tol = self._solver(array), self._tolerance()
                 ends = tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
                 floor = DRAFT_FLOOR if self._dtype == np.float32 else 0.0
                 asked = self.fit_inverse_transform or self.eigen_solver != "auto"
@@ -434,6 +444,10 @@ class Door(BaseEstimator):
     def _wanted(self) -> Any:
         """Eigenpairs to find: a number, a share of the variance, or None for all."""
         return self.n_components
+
+    def _tolerance(self) -> float:
+        """Residual to reach, as a share of the first eigenvalue."""
+        return self.tol
 
     def _passes(self) -> int | None:
         """Passes over the kernel matrix, where their number is known before."""
@@ -562,6 +576,26 @@ class Door(BaseEstimator):
             params |= self.kernel_params or {}
         names = _checks.names_of_parameters(kind)
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
+
+    def _measures_kernel(self, d: int) -> bool:
+        """Whether the rows settle a parameter of the kernel, such as its width."""
+        kernel = self._named_kernel(d)
+        parts = kernel.leaves() if isinstance(kernel, CompositeKernel) else [kernel]
+        widths = [vars(part).get("gamma") for part in parts]
+        return any(isinstance(width, str) for width in widths) or kernel.needs_range
+
+    def _relearns(self, points: Any) -> bool:
+        """Whether a stream begins again: `points`, all rows so far, are few to settle a width."""
+        few = points.shape[0] == self.n_samples_seen_ and points.shape[0] < SETTLING_ROWS
+        return few and self._measures_kernel(self.n_features_in_)
+
+    def _begun_again(self, points: Any, rows: Rows) -> tuple[Any, Rows]:
+        """A model with nothing learned, and the points of this one with some rows after them."""
+        model, X = unfitted(self), in_memory(rows)
+        known = ("n_features_in_", "feature_names_in_", "_dtype")
+        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
+        X = stack_rows([points, on_device_of(match_sparsity(X, points), points)])
+        return model, ArrayRows(X, like_of(rows))
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"

@@ -432,7 +432,7 @@ class Tried:
     def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA, tick: Any):
         self.kernels, self.trial, self.candidate, self.tick = kernels, trial, candidate, tick
         self.looks = 0
-        self.models: dict[int, KernelPCA] = {}
+        self.models: dict[int, Any] = {}
         self.errors: dict[tuple[int, int], float] = {}
 
     def look(self, i: int, ranks: list[int]) -> None:

@@ -218,7 +218,7 @@ class SpectralClustering(
     }
     _title = "spectral clustering"
 
-    n_clusters: int | str = 8
+    n_clusters: Any = 8
     _: KW_ONLY
     max_clusters: int = 20
     n_components: int | None = None

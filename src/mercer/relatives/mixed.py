@@ -8,9 +8,9 @@ positive definite function on the whole line, so that new rows may lie anywhere.
 
 Every column of a data frame becomes one of numbers that are compared by max(0, 1 - |x - z|).
 Numbers are scaled to [0, 1] by their range in the training rows; a category is a whole number, so
-that two are equal or have nothing in common. Ordered categories are numbers by their rank. What is missing is a value of its own: alike to what
-is missing too, and to nothing else. (Gower's rule, the mean over columns that both rows have, can
-give matrices with negative eigenvalues.)
+that two are equal or have nothing in common, and ordered ones are numbers by their rank. What is
+missing is a value of its own: alike to what is missing too, and to nothing else. (Gower's rule, the
+mean over columns that both rows have, can give matrices with negative eigenvalues.)
 """
 
 from contextlib import suppress
