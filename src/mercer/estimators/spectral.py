@@ -331,9 +331,9 @@ class SpectralClustering(
         count = self.assignment_.n_columns
         if self.assign_labels != "kmeans" and self.n_clusters not in ("auto", count):
             tell(
-                f"assign_labels={self.assign_labels!r} finds a cluster for each of the {count} "
-                f"eigenvectors, and n_clusters={self.n_clusters}. Leave n_components out, or use "
-                "assign_labels='kmeans'."
+                f"assign_labels={self.assign_labels!r} finds one cluster per eigenvector, "
+                f"{count} in all, and n_clusters={self.n_clusters} were asked for. Leave "
+                "n_components out, or use assign_labels='kmeans'."
             )
         self._warn_of_sizes()
 
