@@ -213,8 +213,9 @@ def cluster(args: Namespace) -> Result:
     if args.gaps is not None:
         from ..plot import eigengaps
 
+        figure: Any = eigengaps(model).figure
         with whole_file(args.gaps, args.force) as draft:
-            eigengaps(model).figure.savefig(draft, dpi=130)
+            figure.savefig(draft, dpi=130)
     facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = beside(table.kept(), {"cluster": model.labels_})
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)

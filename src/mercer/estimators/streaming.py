@@ -627,7 +627,7 @@ class Batches:
         # Empty batches are skipped; the checks see to those without a shape.
         filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
         opened = (self.model._open(batch, reset=at == 0) for at, batch in enumerate(filled))
-        first = next(opened, None)
+        first: Any = next(opened, None)
         # Rows that settle the width are learned at once, as `partial_fit` would have them.
         for rows in opened:
             X, more = in_memory(first), in_memory(rows)
