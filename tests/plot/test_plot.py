@@ -421,6 +421,7 @@ DRAWN = {
     "attribution": ("model named hebbian", lambda m, X: (m,)),
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
+    "eigengaps": ("clustering", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),
     "landmarks": ("named", lambda m, X: (m, X)),
