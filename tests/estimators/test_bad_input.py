@@ -333,10 +333,10 @@ def test_a_bool_is_no_number(name, value):
 
 @pytest.mark.parametrize("alpha", [1e30, 21, -1, np.nan, np.inf])
 def test_densities_to_a_power_that_is_too_large(alpha):
-    with pytest.raises(InvalidParameterError, match="'alpha' parameter"):
-        mercer.DiffusionMap(alpha=alpha).fit(X)
+    with pytest.raises(InvalidParameterError, match="'density_power' parameter"):
+        mercer.DiffusionMap(density_power=alpha).fit(X)
     Y = generator(4).standard_normal((90, 3))
-    assert np.isfinite(mercer.DiffusionMap(alpha=20, random_state=0).fit_transform(Y)).all()
+    assert np.isfinite(mercer.DiffusionMap(density_power=20, random_state=0).fit_transform(Y)).all()
 
 
 @pytest.mark.parametrize("unit", ["ns", "s", "D"])

@@ -170,3 +170,20 @@ def test_heat_map():
     assert len(ax.texts) == result.errors.size
     assert ax.get_xlabel() == "components"
     plt.close(ax.figure)
+
+
+@pytest.mark.filterwarnings("ignore:.*pre-images had not settled")
+def test_no_width_is_fitted_again_for_fewer_components():
+    """One fit gives the errors at all numbers of components up to its own."""
+    fits = []
+
+    class Counted(KernelPCA):
+        def fit(self, X, y=None, **options):
+            fits.append((self.kernel.gamma, self.n_components))
+            return super().fit(X, y, **options)
+
+    KernelPCASearch(noise=0.1, model=Counted(), random_state=0).fit(CLEAN)
+    tried = fits[:-1]  # the last one is of all rows
+    assert len(tried) > 5
+    for at, (gamma, r) in enumerate(tried):
+        assert all(r > before for other, before in tried[:at] if other == gamma)

@@ -17,8 +17,15 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
-from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
-from ..compute.arrays import is_foreign, is_on_device
+from ..compute import (
+    TiledEngine,
+    make_engine,
+    match_sparsity,
+    on_device_of,
+    parse_bytes,
+    to_numpy,
+)
+from ..compute.arrays import is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
@@ -49,6 +56,9 @@ from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, Interval, StrO
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
+# Rows that measure the width of a stream's kernel, at least: until as many have come, `partial_fit`
+# begins again with all of them.
+SETTLING_ROWS = 100
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
@@ -424,7 +434,7 @@ class Door(BaseEstimator):
                 solver, tol = self._solver(array), self._tolerance()
                 ends = tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
                 floor = DRAFT_FLOOR if self._dtype == np.float32 else 0.0
-                asked = self.fit_inverse_transform or self.eigen_solver not in ("auto", None)
+                asked = self.fit_inverse_transform or self.eigen_solver != "auto"
                 task = FitTask(
                     rows,
                     array,
@@ -595,6 +605,26 @@ class Door(BaseEstimator):
             params |= self.kernel_params or {}
         names = _checks.names_of_parameters(kind)
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
+
+    def _measures_kernel(self, d: int) -> bool:
+        """Whether the rows settle a parameter of the kernel, such as its width."""
+        kernel = self._named_kernel(d)
+        parts = kernel.leaves() if isinstance(kernel, CompositeKernel) else [kernel]
+        widths = [vars(part).get("gamma") for part in parts]
+        return any(isinstance(width, str) for width in widths) or kernel.needs_range
+
+    def _relearns(self, points: Any) -> bool:
+        """Whether a stream begins again: `points`, all rows so far, are few to settle a width."""
+        few = points.shape[0] == self.n_samples_seen_ and points.shape[0] < SETTLING_ROWS
+        return few and self._measures_kernel(self.n_features_in_)
+
+    def _begun_again(self, points: Any, rows: Rows) -> tuple[Any, Rows]:
+        """A model with nothing learned, and the points of this one with some rows after them."""
+        model, X = unfitted(self), in_memory(rows)
+        known = ("n_features_in_", "feature_names_in_", "_dtype")
+        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
+        X = stack_rows([points, on_device_of(match_sparsity(X, points), points)])
+        return model, ArrayRows(X, like_of(rows))
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"

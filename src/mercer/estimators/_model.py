@@ -303,7 +303,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         self,
         X: Array = None,
         *,
-        alpha: float = 0.05,
+        level: float = 0.05,
         n_permutations: int = 39,
         n_bootstrap: int = 50,
         max_rows: int = 1000,
@@ -319,10 +319,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         ----------
         X : array-like, path or other source of (n, n_features), or None
             None for the training rows that the model has, with the weights of the fit.
-        alpha : float, default=0.05
+        level : float, default=0.05
             Probability at most that a component of independent columns is called real.
         n_permutations : int, default=39
-            Shuffles, 1 / alpha - 1 at least.
+            Shuffles, 1 / level - 1 at least.
         n_bootstrap : int, default=50
             Draws.
         max_rows : int, default=1000
@@ -344,7 +344,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         engine = self.expansion_.basis.engine
-        explaining.check_significance(alpha, n_permutations, n_bootstrap, max_rows)
+        explaining.check_significance(level, n_permutations, n_bootstrap, max_rows)
         size = explaining.sample_rows(engine.memory, self.n_features_in_, max_rows)
         seed = int(rng.integers(2**62))
         sample, w = self._sampled(X, size, seed)
@@ -357,7 +357,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 self.center,
                 rng,
                 w,
-                alpha=alpha,
+                level=level,
                 n_permutations=n_permutations,
                 n_bootstrap=n_bootstrap,
             )

@@ -7,6 +7,7 @@ Where the data are noisy themselves it would teach to keep their noise; then coo
 and predicted instead.
 """
 
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -392,9 +393,10 @@ class Trial:
         return float(np.mean(np.square(Z - self.held, dtype=float), where=where))
 
     def errors(self, model: KernelPCA, ranks: list[int]) -> list[float]:
-        """The error at every number of components, from one fit."""
-        with trials():
-            model = model.fit(self.X)
+        """The error at every number of components, from one fit, which is made if there is none."""
+        if "expansion_" not in vars(model):
+            with trials():
+                model = model.fit(self.X)
         most = model.expansion_.n_components
         return [self.error(self._restored(model, r)) if r <= most else np.nan for r in ranks]
 
@@ -434,12 +436,15 @@ class Tried:
     def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA, tick: Any):
         self.kernels, self.trial, self.candidate, self.tick = kernels, trial, candidate, tick
         self.looks = 0
+        self.models: dict[int, Any] = {}
         self.errors: dict[tuple[int, int], float] = {}
 
     def look(self, i: int, ranks: list[int]) -> None:
-        """One fit of kernel i, and the errors at some numbers of components."""
-        model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
-        errors = self.trial.errors(model, ranks)
+        """The errors of kernel i at some numbers of components, by its fit if it has so many."""
+        if i not in self.models or self.models[i].n_components < ranks[-1]:
+            asked = {"kernel": self.kernels[i], "n_components": ranks[-1]}
+            self.models[i] = copy(self.candidate).set_params(**asked)
+        errors = self.trial.errors(self.models[i], ranks)
         self.looks += 1
         if self.tick is not None:
             # About as many fits as widths; fits that follow the best one may be more.

@@ -24,7 +24,7 @@ from ..kernels import BlockFunction, Kernel
 from ..kernels.function import Objects
 from .archive import DTYPES, FORMAT_VERSION, Archive, Pieces, open_archive, write_archive
 from .kinds import check_fields
-from .parts import MODELS, PARTS, CsrPieces, Part, dropped_params
+from .parts import MODELS, PARTS, CsrPieces, Part, dropped_params, present_params
 
 # Errors that decoding a forged header can raise.
 MEANINGLESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -416,7 +416,7 @@ class Reader:
         return thing
 
     def _make_model(self, kind: Part, given: dict):
-        params = self.decode(given["params"])
+        params = present_params(kind.cls, self.decode(given["params"]))
         if "device" in params and self.device != "saved":
             params["device"] = self.device
         model = kind.cls(**params)
