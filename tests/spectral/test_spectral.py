@@ -400,7 +400,7 @@ def test_the_number_of_clusters_by_eigengap(seed, labels, tmp_path):
     stored = load(tmp_path / "clusters.mercer")
     assert stored.n_clusters_ == k
     np.testing.assert_array_equal(stored.predict(X), model.labels_)
-    with pytest.raises(ValueError, match="Model files do not keep"):
+    with pytest.raises(ValueError, match="model files and fits to more rows"):
         stored.with_clusters(other)
 
 
