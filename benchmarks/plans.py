@@ -9,8 +9,8 @@ fit is timed (processor time on one core, the best of three, or one that takes l
 peak of what NumPy allocates during the fit beyond the data, by tracemalloc. A plan is good within
 a factor of two. `--what` names the fits: the default ones of a fixed list, those of a small basis
 (landmarks, features, columns; from arrays and files), or small bases of drawn shapes. What
-`mercer.plan` lists has the default number of landmarks and features; where another was asked for,
-the prediction is that of `plan_`, by stored speeds.
+`mercer.plan` lists has the default number of landmarks and features, of files that fit as arrays;
+where another was asked for, and for files, the prediction is that of `plan_`, by stored speeds.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def measure_basis(basis: str, n: int, d: int, r: int, size: int | None, source: 
                 for start in range(0, n, 50_000):
                     sink.write(X[start : start + 50_000])
         seconds, peak = timed(lambda: model.fit(data))
-    known = model.plan_.chosen if size or planned is None else planned
+    listed = not size and source == "array"
+    known = planned if listed and planned is not None else model.plan_.chosen
     return {
         "case": f"{basis} {n:,} x {d}, {r}, {size or 'default'}, {source}",
         "planned": basis,

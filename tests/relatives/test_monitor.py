@@ -220,7 +220,7 @@ def test_a_model_from_a_file_gives_the_same_chart(settings, tmp_path):
 
 def test_errors_say_what_to_do():
     X = run(0, 0, 200).data
-    with pytest.raises(ValueError, match=r"12 rows, and lags=5 needs at least 15.*fewer lags"):
+    with pytest.raises(ValueError, match=r"12 rows, and lags=5 needs at least 35.*fewer lags"):
         ProcessMonitor(lags=5).fit(X[:12])
     with pytest.raises(ValueError, match="NaN"):
         ProcessMonitor().fit(np.where(X > 1, np.nan, X))

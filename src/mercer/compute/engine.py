@@ -230,6 +230,7 @@ class TiledEngine:
         if n * n > ALONE:
             # Enough tiles that no thread waits long for the last one.
             side = min(side, max(self.small_side, -(-n // (4 * threads))))
+        side = min(side, n)
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()

@@ -19,6 +19,7 @@ from ..bases import BASES, RandomFeatures
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
+from ..compute.engine import ALONE
 from ..compute.linalg import FEW_ROWS, LONG_ROWS, times_few
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
@@ -49,7 +50,7 @@ ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 # Seconds of one number of a row that is read, looked at and prepared; of one coordinate of a row
 # beyond its kernel value, which is written, centered and read; of a feature, all but the products
 # of its angle; and of one in single precision.
-NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9, 6e-9, 1.5e-9
+NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9, 4e-9, 1.5e-9
 # Side of the smallest tile.
 LEAST_SIDE = 64
 # Rows that signs are taken from.
@@ -85,6 +86,10 @@ class Workload:
         An upper bound of the rank of the matrix, if one is known.
     entries : int
         Numbers in sparse rows that products with the matrix are made of; 0 for tiles.
+    array : bool
+        Whether the rows are one array, and not read in blocks.
+    judged : bool
+        Whether a product with the kernel matrix may judge a small basis.
     """
 
     n: int
@@ -98,6 +103,8 @@ class Workload:
     single: bool = True
     rank: int | None = None
     entries: int = 0
+    array: bool = True
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -337,7 +344,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
 
 def tile_memory(work: Workload) -> int:
     """Bytes of tiles in flight: a fourth of the budget at most, but for the smallest tile."""
-    side = min(1024, work.n, max(192, -(-work.n // (4 * work.threads))))
+    side = 1024 if work.n**2 <= ALONE else max(192, -(-work.n // (4 * work.threads)))
+    side = min(side, 1024, work.n)
     usual = 4 * work.threads * (side * side + 4 * side * (work.d + 2))
     return max(min(usual, work.memory // 4), least_tile(work))
 
@@ -394,7 +402,7 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     # A landmark takes 60 microseconds whatever the pool, and products with it: greedy or pivots.
     choice = 6e-5 * m + pool * width * (value + m * product * (1.5 if greedy else 0.5))
     whiten = 1.5 * m**3 * product  # a Cholesky factor, and the sums that it whitens
-    values, product_seconds = judging_product(work, speeds, m)
+    values, product_seconds, product_size = judging_product(work, speeds, m)
     judged = 0 if values > 0 and n > sample_size(n) else min(n, sample_size(n))
     judge = product_seconds + judged * (
         m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product)
@@ -402,7 +410,7 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     signs = min(n, SIGN_ROWS) * m
     seconds = choice + whiten + judge + signs * value + moments_seconds(work, m, value, speeds)
     # Kernels prepare five copies of the rows.
-    most = max(moments_memory(work, m, 5), 8 * pool * width)
+    most = max(moments_memory(work, m, 5), 8 * pool * width, product_size)
     evaluations = n * m + pool * width + judged * (m + BLOCK) + signs + values
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
     fits = most <= work.memory
@@ -413,14 +421,15 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     """One reading of the rows through the feature map."""
     n, d, m = work.n, work.d, size or 500
     angle = d * speeds.multiply / 2
-    values, judge = judging_product(work, speeds, m)
+    values, judge, product_size = judging_product(work, speeds, m)
     pairs, judged = 0 if values else pair_count(n, m, d), 8 * PAIR_STEP * (4 * d + m // 2)
     # A pair of rows that is judged, and each number of it.
     pair = 2e-7 + d * 1e-8 + m * (ROUGH_SECONDS / 2 + angle)
     signs = min(n, SIGN_ROWS) * m * (ROUGH_SECONDS + angle)
     value = FEATURE_SECONDS + FULL_COST * angle
     seconds = signs + judge + pairs * pair + moments_seconds(work, m, value, speeds)
-    most = max(moments_memory(work, m, 3), judged)  # features are made of three copies of the rows
+    # Features are made of three copies of the rows.
+    most = max(moments_memory(work, m, 3), judged, product_size)
     name, fits = 'basis="features"', most <= work.memory and work.r <= m
     note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
     if work.r > m:
@@ -430,11 +439,23 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     )
 
 
-def judging_product(work: Workload, speeds: Speeds, m: int) -> tuple[float, float]:
-    """Kernel values and seconds of the product that judges m basis vectors, where there is one."""
-    values = work.n**2 / 2 * multiplies(work.n, work.d, m, work.r, work.memory)
-    each = speeds.evaluate + 2 * (work.r + PROBES) * speeds.multiply
-    return values, values * each / work.threads
+def judging_product(work: Workload, speeds: Speeds, m: int) -> tuple[float, float, int]:
+    """Kernel values, seconds and bytes of the product that judges m basis vectors, if one is made.
+
+    A product with scores and random vectors, the eigenproblem of the scores, and small products
+    that keep vectors orthogonal. Constants are of 45 fits of drawn shapes, 400 to 9,000 rows.
+    """
+    n, carried = work.n, min(m, work.r + SPARE_VECTORS)
+    if not (work.judged and multiplies(n, work.d, m, work.r, work.memory)):
+        return 0.0, 0.0, 0
+    columns, values = carried + PROBES, n * n / 2
+    small = 2e-3 + 0.7 * speeds.decompose * some_pairs(m, carried)
+    small += n * (columns * (6e-10 * carried + 2.2e-8) + m * FEATURE_SECONDS)
+    product = 1.2 * speeds.evaluate * values + 0.8 * speeds.multiply * columns * n * n
+    prepared = min(12 * n * (work.d + 2), work.memory // 10)
+    # Copies of the vectors, tiles of the product, or the small matrix and its decomposition.
+    size = max(48 * n * columns + tile_memory(work) + prepared, 40 * m * m)
+    return values, small + product / work.threads, size
 
 
 def moments_seconds(work: Workload, m: int, value: float, speeds: Speeds) -> float:
@@ -463,13 +484,13 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     """PCA of the columns: one pass for the d x d scatter, its eigenproblem, scores of all rows."""
     n, d, r = work.n, work.d, min(work.r, work.d)
     small = small_problem(work, speeds, d)
-    # Half of the products, which are symmetric, and a product with the components.
-    products = n * d * (d / 2 + r) * FULL_COST * speeds.multiply
-    # Seconds of one row, and of one number of it that is read, centered and read again.
-    reading = n * (1.2e-7 + d * 7e-9)
+    # Half of the products, which are symmetric, and for scores one with the components.
+    products = n * d * (d / 2 + r * work.array) * FULL_COST * speeds.multiply
+    # Seconds of one row in a pass, and of one number of it that is read and centered.
+    reading = n * (4e-8 + d * 3.2e-9) * (1 + work.array)
     seconds = (products + reading) / work.threads + small.seconds
     # Moments of every thread, three that are made of their sum, and rows that are read at once.
-    size = 8 * (d * d * (work.threads + 3) + min(n, 2048) * d + 3 * n * r)
+    size = 8 * (d * d * (work.threads + 3) + min(n, 2048) * d + 3 * n * r * work.array)
     serves = kernel.is_inner_product and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:

@@ -134,7 +134,9 @@ class FitTask:
             seen = self.pilot
             each = ROW_ENTRIES if seen is None else seen.nnz / max(seen.shape[0], 1)
             entries = max(1, int(n * each))
-        return Workload(*sizes, entries=entries)
+        array = self.array is not None
+        judged = array and kernel.definite and not kernel.expensive
+        return Workload(*sizes, entries=entries, array=array, judged=judged)
 
     @property
     def is_single(self) -> bool:
@@ -273,8 +275,8 @@ def components_problem(
         # Features are judged on pairs of rows, few of which are then looked at.
         (sums,), sample = one_pass(task, function)
     moments = function.finished(sums)
-    spared, plain = task.kernel.expensive, type(function) is MomentsOf
-    if not spared and task.array is not None and plain and basis.kernel.definite:
+    spared = task.kernel.expensive
+    if task.work.judged and basis.kernel.definite and type(function) is MomentsOf:
         r = min(task.count_asked or basis.size, basis.size)
         if multiplies(n, d, basis.size, r, engine.memory):
             exact = GramProblem(task.rows.as_basis(basis.kernel, engine, r), task.center, weights)

@@ -9,8 +9,9 @@ component analysis").
 among those learned from, and limits set by them are too low. Blocks of time are held out instead,
 with a gap around them. Both limits are the same quantile of their statistic, so that the share of
 rows beyond either is the one asked for. Where exceedances come in runs of `tau` rows, m rows count
-as m / tau: an exponential tail is then exceeded too often by tau / 2 of the m rows, which the
-quantile allows for.
+as m / tau: the mean over plants is then too high by tau / 2 of the m rows if tails are exponential.
+Models of fewer rows, which is what blocks are held out of, take half of that back, and the quantile
+allows for the other half.
 
 *Contributions* are by replacement: the part of a statistic that goes away if a sensor had read what
 it reads in some normal row. Gradients say nothing far from all rows, where a Gaussian kernel is
@@ -35,6 +36,8 @@ from ..fitting.expansion import KernelExpansion
 FLOOR, FLOOR_OF_FEW = 1e-6, 0.1
 # A column whose deviation is this share of its mean is constant.
 CONSTANT = 1e-12
+# Rows that the quantile allows for each row of a run beyond the first.
+ALLOWED = 0.25
 # Runs of exceedances are measured above this quantile, where there are enough of them.
 UPPER = 0.9
 # What the statistics are called.
@@ -102,7 +105,7 @@ def limits_of(statistics: np.ndarray, share: float) -> np.ndarray:
     order = np.argsort(-statistics, axis=0, kind="stable")
     ranks = np.argsort(order, axis=0, kind="stable").min(axis=1) + 1
     runs = run_length(ranks)
-    place = int(np.floor((m + 1) * share - (runs - 1) / 2))
+    place = int(np.floor((m + 1) * share) - np.round((runs - 1) * ALLOWED))
     if place < 1:
         tell(
             f"{m} rows that come in runs of {runs:.3g} are too few for false_alarms={share:g}: "
