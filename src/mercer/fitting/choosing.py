@@ -191,7 +191,7 @@ def choose(
         Components, where that is not the task's number: while a share of the variance is looked
         for.
     problem : Problem or None
-        The problem once it is built: of a small basis, whose size is then known.
+        The problem once it is built, whose basis then stands.
     listing : bool
         Whether methods that cannot be taken are estimated as well.
     """
@@ -216,6 +216,9 @@ def choose(
             refusal = points
         else:
             plan = points.explained(plan)
+    if problem is not None:
+        # More components of a problem on all points: another basis would be another problem.
+        return plan
     may_take = task.candidates if basis == "auto" and work.device == "cpu" else frozenset()
     if "columns" in may_take and task.kernel.is_inner_product:
         wanted = replace(work, r=min(work.r, work.d)) if task.n_components is None else work
@@ -446,7 +449,7 @@ def check_budget(plan: Plan) -> None:
         f"{work.n:,} rows and {work.r:,} components, and memory allows "
         f"{format_bytes(work.memory)}. Ask for fewer components "
         f"(n_components up to {max(1, work.n // 4 - 8):,} need no n x n matrix with "
-        "eigen_solver='krylov'), or raise memory."
+        "eigen_solver='krylov'), raise memory, or take basis='landmarks'."
     )
 
 
