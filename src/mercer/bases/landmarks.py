@@ -15,6 +15,7 @@ from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to
 from ..compute.arrays import Array, dtype_name, some_of
 from ..exceptions import tell
 from ..kernels import Kernel
+from ..kernels.base import float_dtype
 from ..selectors import RPCholesky, Selector
 from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
@@ -115,7 +116,7 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        if dtype_name(X.dtype) != "float64":
+        if dtype_name(float_dtype(X)) != "float64":
             spread = kernel.spread(X)
             single = bool(spread <= DRAFT_SPREAD)
             if spread == np.inf:  # there may be entries that single precision cannot hold

@@ -116,6 +116,8 @@ def _wrong_shape(X, name) -> str:
                 "mercer.kernels.BlockFunction(function); a file's path is passed alone."
             )
         return ""
+    if len(getattr(X, "columns", "?")) == 0:
+        return f"{name} has no columns, while a minimum of 1 is required."
     ndim = getattr(X, "ndim", 2)
     if isinstance(ndim, int) and ndim > 2:
         return (

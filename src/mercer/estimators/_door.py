@@ -270,12 +270,8 @@ class Door(BaseEstimator):
             self._dtype = rows.dtype
         if in_memory(rows) is not None:
             return rows  # the checks of arrays have noted or compared the columns
-        n = rows.shape[0]
-        if reset and n is not None and n < self._least_rows:
-            raise ValueError(
-                f"{rows._title} has {n} rows, while a minimum of {self._least_rows} is required."
-            )
         if reset:
+            self._check_count(rows, rows._title)
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:
                 self.feature_names_in_ = np.array(rows.names, dtype=object)
@@ -292,9 +288,21 @@ class Door(BaseEstimator):
             )
         return rows
 
+    def _check_count(self, rows: Any, title: str) -> None:
+        """Raise ValueError for rows that are fewer than a fit needs."""
+        n = rows.shape[0]
+        if n is not None and n < self._least_rows:
+            raise ValueError(
+                f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
+            )
+
     def _array(self, X, *, reset: bool):
         """The rows of X as one array; raises if they do not fit."""
-        return self._open(X, reset=reset).as_array(type(self).__name__)
+        rows = self._open(X, reset=reset)
+        array = rows.as_array(type(self).__name__)
+        if reset:
+            self._check_count(array, rows._title)
+        return array
 
     def _encoded(self, X, reset: bool):
         """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""
@@ -331,7 +339,7 @@ class Door(BaseEstimator):
         if reset and not (has_device and self.device == "cpu"):
             X = _checks.in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
-        if isinstance(X, np.memmap):
+        if isinstance(X, np.memmap) and X.dtype.char != "g":
             _checks.check_file(X, self._least_rows if reset else 1)
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return _checks.valid_rows(
@@ -366,7 +374,9 @@ class Door(BaseEstimator):
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
         if as_points and in_memory(rows) is None:
+            title = rows._title
             rows = rows._for_points(f"basis={self.basis!r}", required=basis != "auto")
+            self._check_count(rows, title)  # which may be known only now
         elif not as_points:
             resumable = self.checkpoint is not None and not self.fit_inverse_transform
             rows = rows._for_passes(resumable)

@@ -231,9 +231,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             # Noise is drawn once, so that all candidates meet the same.
             room = parse_bytes(model.memory) // TRIAL_SHARE
             check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
-            first, other = X[learned], X[held]
-            if is_sparse(X):
-                first, other = first.toarray(), other.toarray()
+            parts = [part.toarray() if is_sparse(X) else part for part in (X[learned], X[held])]
+            first, other = (part.astype(fresh._dtype, copy=False) for part in parts)
             trial = Trial.of(self.noise, first, other, rng)
             with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
                 tried = self._try(model, trial, bar.tiles)
@@ -333,12 +332,15 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self.n_components is None:
             largest = min(FIRST_MOST, n - 1)
             return [2**i for i in range(1, 8) if 2**i <= largest] or [1]
-        ranks = sorted(int(r) for r in np.atleast_1d(self.n_components))
-        if not ranks or ranks[0] < 1 or ranks[-1] >= n:
-            raise ValueError(
-                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}."
+        ranks = np.atleast_1d(np.asarray(self.n_components))
+        whole = ranks.dtype.kind in "iu" and ranks.ndim == 1 and ranks.size
+        if not whole or ranks.min() < 1 or ranks.max() >= n:
+            raise InvalidParameterError(
+                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}. "
+                "Give such numbers, or None for powers of two.",
+                parameter="n_components",
             )
-        return ranks
+        return sorted(map(int, ranks))
 
     @property
     def _n_features_out(self):

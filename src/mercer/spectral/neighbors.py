@@ -15,7 +15,7 @@ from scipy.sparse.linalg import norm as sparse_norm
 from sklearn.neighbors import NearestNeighbors
 
 from .._packages import needed
-from ..compute import TiledEngine, array_namespace, dtype_name, is_sparse, row_blocks, to_numpy
+from ..compute import TiledEngine, array_namespace, is_sparse, row_blocks, to_numpy
 from ..compute.arrays import Array
 
 # Entries kept beyond k: fewer leave rows to double precision, more are measured for nothing.
@@ -248,4 +248,4 @@ class Screen:
 def wide(X) -> Array:
     """Dense rows in double precision."""
     xp = array_namespace(X)
-    return X if dtype_name(X.dtype) == "float64" else xp.astype(X, xp.float64)
+    return xp.astype(X, xp.float64, copy=False)
