@@ -194,6 +194,11 @@ class Landmarks(BasisRecipe):
         settings = [self.size, self.error, self.points, self.indices]
         if sum(value is not None for value in settings) > 1:
             raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
+        size = self.size
+        if size is not None and not 0 < size < 1 and (size < 1 or size != int(size)):
+            raise ValueError(
+                f"Landmarks: size={size!r} must be a whole number above 0 or a share in (0, 1)."
+            )
 
     def count(self, n: int, n_components: int | None = None) -> int:
         """Number of landmarks for n rows."""
@@ -201,11 +206,6 @@ class Landmarks(BasisRecipe):
             return min(n, max(LEAST, PER_COMPONENT * (n_components or 0)))
         if isinstance(self.size, float) and 0 < self.size < 1:
             return max(1, round(self.size * n))
-        if self.size < 1 or self.size != int(self.size):
-            raise ValueError(
-                f"Landmarks: size={self.size!r} must be a whole number above 0 or a share "
-                "in (0, 1)."
-            )
         if self.size > n:
             tell(
                 f"Landmarks: size={self.size} is more than the {n} rows there are: all of them "

@@ -44,7 +44,7 @@ from ..rows import (
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
+from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, WIDTHS, Interval, StrOptions
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -99,7 +99,7 @@ class Door(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, "array-like"],
+        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, WIDTHS],
         "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],

@@ -17,7 +17,7 @@ from ..fitting.choosing import Plan
 from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
-from ._checks import AT_LEAST_1, Interval, StrOptions
+from ._checks import AT_LEAST_1, ROW_NUMBERS, Interval, StrOptions
 from ._door import NOT_SAVED, Door, Fitted, kept
 from .mds import ClassicalMDS
 
@@ -88,7 +88,7 @@ class Isomap(ClassicalMDS):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "n_neighbors": [AT_LEAST_1],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
         "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = ClassicalMDS._fitted | {
