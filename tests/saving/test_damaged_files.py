@@ -332,7 +332,7 @@ HOSTILE = [
     ({"@": "Landmarks", "size": -5}, Landmarks(-5)),
 ]
 # Of a fit to the rows, not of the parameter: settings as after `set_params`.
-OF_ROWS = r"n_samples|would|budget=|affinity with another|allows|features|euclidean|metric|has \d+ columns"
+OF_ROWS = r"n_samples|would|budget=|affinity with|allows|features|euclidean|metric|has \d+ columns"
 
 
 @pytest.mark.filterwarnings("ignore")
