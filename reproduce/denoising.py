@@ -442,7 +442,7 @@ def main():
     for name in options.only:
         with warnings.catch_warnings():
             # Narrow kernels of a grid leave some rows short of the tolerance, which is no news.
-            warnings.filterwarnings("ignore", message=".*pre-images had not settled")
+            warnings.filterwarnings("ignore", message=".*pre-images had not converged")
             parts[name](report, options.quick, options.out)
     (options.out / "denoising.json").write_text(json.dumps(report.rows, indent=1))
     missed = sum(row["ok"] is False for row in report.rows)

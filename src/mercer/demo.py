@@ -109,7 +109,7 @@ def write_files(model, X, digit, folder: Path) -> None:
     from .report import write_report
 
     pixels = [f"pixel{i}" for i in range(X.shape[1])]
-    look = {"colors": digit, "color_name": "digit", "images": (8, 8)}
+    look = {"color": digit, "color_name": "digit", "images": (8, 8)}
     title = "Kernel PCA of the digits"
     write_report(model, X, folder / FILES["report"], columns=pixels, title=title, **look)
     TableModel(model, pixels).save(folder / FILES["model"])

@@ -149,7 +149,9 @@ def test_size_that_is_no_number_of_landmarks(digits, size):
 @pytest.mark.parametrize("size", [901, 10_000])
 def test_size_beyond_the_rows_takes_all_of_them_and_says_so(size, digits):
     """As n_components does."""
-    with pytest.warns(MercerWarning, match=f"size={size} is more than the 900 rows") as told:
+    with pytest.warns(
+        MercerWarning, match=r"landmarks were asked for, and there are 900 rows"
+    ) as told:
         model = fit(digits, Landmarks(size=size, selector=Uniform()))
     assert len(model.landmarks_) == 900 and told[0].filename == __file__
     exact = fit(digits, "points")

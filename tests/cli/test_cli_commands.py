@@ -99,6 +99,41 @@ def test_fit_of_a_folder_of_images(tmp_path, monkeypatch, run):
     assert main(["transform", "m.mercer", "others"]) == 1
 
 
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_the_column_that_names_rows_travels_with_the_model(kind, X, run, capsys):
+    """--id of the fit holds for transform, report and inverse; a .npy has numbers only."""
+    table = pd.read_csv("rows.csv").drop(columns="kind")
+    table.insert(2, "who", [f"r{i}" for i in range(60)] if kind == "text" else np.arange(60) + 7)
+    table.to_csv("named.csv", index=False)
+    run("fit", "named.csv", "--id", "who", "-r", 2, "-o", "m.mercer")
+    run("transform", "m.mercer", "named.csv", "-o", "s.csv")
+    found = pd.read_csv("s.csv")
+    assert list(found) == ["who", "component1", "component2"]
+    assert found["who"].tolist() == table["who"].tolist()
+    run("report", "m.mercer", "named.csv", "-o", "r.html")
+    page = Path("r.html").read_text()
+    assert f'"names":["{table["who"][0]}"' in page
+    assert "<td>--id</td><td>who</td>" in page and "copy_X" not in page
+    run("inverse", "m.mercer", "s.csv", "-o", "back.csv")
+    assert list(pd.read_csv("back.csv")) == ["who", *NAMES]
+    run("explain", "m.mercer", "named.csv")
+    run("transform", "m.mercer", "named.csv", "-o", "s.npy")
+    assert np.load("s.npy").shape == (60, 2)
+    # Another column can be named, and a table without the column has no names, which is said.
+    run("transform", "m.mercer", "named.csv", "--id", "length", "-o", "s.csv", "--force")
+    assert pd.read_csv("s.csv").columns[0] == "length"
+    assert main(["transform", "m.mercer", "rows.csv", "-o", "s.csv", "--force"]) == 0
+    assert "no column 'who', which named the rows" in capsys.readouterr().err
+    assert list(pd.read_csv("s.csv")) == ["component1", "component2"]
+
+
+def test_the_number_of_a_column_that_names_rows_travels_too(X, run):
+    np.save("named.npy", np.column_stack([np.arange(60.0), X]))
+    run("fit", "named.npy", "--id", 0, "-r", 2, "-o", "m.mercer")
+    run("transform", "m.mercer", "named.npy", "-o", "s.csv")
+    assert pd.read_csv("s.csv").iloc[:, 0].tolist() == list(range(60))
+
+
 @pytest.mark.parametrize("scale", SCALERS)
 def test_scaling_travels_with_the_model(scale, X, run):
     run("fit", "rows.csv", "--scale", scale, "-r", 3, "-o", "m.mercer")

@@ -25,14 +25,14 @@ MANY = spiral(900, 3)
 
 
 # The checks' own rows have no structure that two components could hold.
-@pytest.mark.filterwarnings("ignore:.*The best of all that was tried")
+@pytest.mark.filterwarnings("ignore:.*The best setting leaves")
 @parametrize_with_checks([KernelPCASearch(n_components=[1, 2], widths=(0.5, 1, 2))])
 def test_estimator(estimator, check):
     check(estimator)
 
 
 # The narrowest kernel leaves one row in a hundred short of the tolerance.
-@pytest.mark.filterwarnings("ignore:.*pre-images had not settled")
+@pytest.mark.filterwarnings("ignore:.*pre-images had not converged")
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 def test_choice_is_near_the_best(noise):
     """The true error at the choice is near the least that any candidate has, for any seed."""
@@ -130,12 +130,12 @@ def test_bad_input():
 def test_worse_than_nothing_is_told():
     """Noise far below what two components lose of an isotropic cloud."""
     cloud = generator(64).standard_normal((120, 6))
-    with pytest.warns(UserWarning, match="doing nothing"):
+    with pytest.warns(UserWarning, match="without denoising"):
         result = select(cloud, 0.01, n_components=[1, 2], widths=[1, 2], random_state=0)
     assert result.best_error > result.reference
 
 
-@pytest.mark.filterwarnings("ignore:.*pre-images had not settled")
+@pytest.mark.filterwarnings("ignore:.*pre-images had not converged")
 def test_the_neighborhood_of_the_best_is_searched():
     """What is left to the search is refined around the best; what was asked for is not."""
     asked = select(CLEAN, 0.1, widths=[0.25, 0.5, 1, 2, 4], n_components=[2, 4, 8], random_state=0)

@@ -406,7 +406,7 @@ def test_braked_gains_warn():
     X = rows(14, 100, 3)
     gain = make_gain("constant", eta0=1e6, cap=np.inf)
     model = HebbianKernelPCA(3, kernel="rbf", gain=gain, n_passes=2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="taken back"):
+    with pytest.warns(ConvergenceWarning, match="learned again"):
         model.fit(X)
     assert model.history_.recoveries > 0
 

@@ -143,7 +143,7 @@ def test_solver_objects_are_taken_as_they_are(solver):
     before = repr(solver)
     plan = exact_plan(Workload(1_000, 5, 4, GB), solver)
     assert repr(plan.solver) == before == repr(solver)
-    assert plan.reason == "asked for by eigen_solver"
+    assert plan.reason == "given as eigen_solver"
 
 
 @pytest.mark.parametrize("name", ["dense", "krylov", "arpack", "randomized"])
@@ -313,7 +313,7 @@ def test_no_cliff(residual, slow):
     assert done.method == (plan.method if near and slow else "dense")
     assert pairs.converged != (near and slow)
     assert len(said) == (slow and not near)
-    assert all("LAPACK on the whole matrix follows" in str(w.message) for w in said)
+    assert all("goes on with LAPACK on the whole matrix" in str(w.message) for w in said)
     if residual is None:
         with pytest.raises(NoConvergence):
             follow(asked, problem, task)

@@ -230,7 +230,7 @@ def test_callback_sees_passes_and_stops(X):
 def test_tolerance_ends_the_passes(X):
     model = hebbian(2, n_passes=100, tol=0.02).fit(X)
     assert len(model.history_.changes) < 100 and model.certificate_.converged
-    with pytest.warns(ConvergenceWarning, match=r"still turned by .* in pass 2.*Raise n_passes"):
+    with pytest.warns(ConvergenceWarning, match=r"subspace turned by .* in pass 2.*Raise n_passes"):
         hebbian(2, n_passes=2, tol=1e-9).fit(X)
 
 

@@ -208,8 +208,8 @@ class Landmarks(BasisRecipe):
             return max(1, round(self.size * n))
         if self.size > n:
             tell(
-                f"Landmarks: size={self.size} is more than the {n} rows there are: all of them "
-                "are landmarks. basis='points' is the exact method."
+                f"{self.size:,} landmarks were asked for, and there are {n:,} rows: every row is a "
+                "landmark. For the exact method use basis='points'."
             )
         return min(int(self.size), n)
 
@@ -270,8 +270,8 @@ class Landmarks(BasisRecipe):
             )
         if count < size and not selector.replace:
             tell(
-                f"Only {count} of {size} landmarks were chosen: the data have no more "
-                "distinct or independent rows."
+                f"Only {count} of {size} landmarks were chosen: any other row is a copy or a "
+                "combination of these."
             )
         return chosen if selector.returns_points else X[chosen]
 
@@ -296,7 +296,7 @@ def pool_within(
             "selector=Uniform(), which needs none."
         )
     tell(
-        f"{name} needs {format_bytes(need)} to choose among {n:,} rows: it chooses among "
-        f"{room:,} of them, drawn at random, which memory={format_bytes(memory)} holds."
+        f"{name} needs {format_bytes(need)} to choose among {n:,} rows, more than "
+        f"memory={format_bytes(memory)} holds: it chooses among {room:,} rows drawn at random."
     )
     return some_of(X, np.sort(rng.choice(n, room, replace=False)))

@@ -37,8 +37,9 @@ OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
 # Messages of the library write a parameter as name=value, or by a name that is no English word.
 NAMED = re.compile(
     rf"\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
-    r"|\b(n_components|max_iter|tol)\b|(?<=aise )(memory)\b"
+    rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b|(?<=aise )(memory)\b"
 )
+N_SAMPLES = re.compile(r"\bn_samples=([\d,]+)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -204,11 +205,11 @@ def one_line(error: BaseException) -> str:
     """The message of an error or warning on one line, with options in place of parameters."""
     if isinstance(error, MemoryError):
         return "out of memory. Give a smaller --memory, or --method landmarks."
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).removesuffix(vars(error).get("python", "")).strip()
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, EXPECTED) and text:
-        text = NAMED.sub(as_option, text)
+        text = N_SAMPLES.sub(r"the \1 rows", NAMED.sub(as_option, text))
         parameter = error.parameter if isinstance(error, MercerError) else None
         if isinstance(error, InvalidParameterError) and parameter is not None:
             return f"{OPTIONS.get(parameter, f'--{parameter}')}: {text}"

@@ -18,6 +18,8 @@ from .failures import UsageError
 DASH = "-"
 TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
+# Options that say where a command computes and writes, and change no result.
+WHERE = {"--output", "--force", "--save", "--checkpoint", "--memory", "--threads", "--device"}
 
 
 def kernels() -> list[str]:
@@ -191,8 +193,21 @@ def add_options(parser: argparse.ArgumentParser, command: dict[str, Any]) -> Non
             add_option(group, name.split()[0], TABLE["shared"].get(name, {}) | changes)
 
 
+def chosen_options(args: argparse.Namespace) -> dict[str, str]:
+    """Options of a command that are not defaults and that change its result, as texts."""
+    aside = {*TABLE["groups"]["messages"], *WHERE}
+    options = {}
+    for action in args.parser._actions:
+        name = next((flag for flag in action.option_strings if flag.startswith("--")), None)
+        value = vars(args).get(action.dest, action.default)
+        if name and name not in aside and value not in (action.default, argparse.SUPPRESS):
+            options[name] = ",".join(value) if isinstance(value, list) else str(value)
+    return options
+
+
 def run_command(name: str, args: argparse.Namespace) -> Any:
     """The `Result` of a command, whose module is imported now."""
+    args.options = chosen_options(args)
     return vars(import_module(f"mercer.{COMMANDS[name]['run']}"))[name](args)
 
 

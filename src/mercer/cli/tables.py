@@ -43,6 +43,9 @@ class InputTable:
         A value for missing cells of each column, as a model keeps it.
     keep_missing : bool
         Whether missing values stay as they are.
+    row_names : str or None
+        The column that named the rows of the fit. It stands for --id, if that is not given and
+        the table has the column.
 
     Attributes
     ----------
@@ -59,8 +62,10 @@ class InputTable:
         columns: list[str] | None = None,
         fill: np.ndarray | None = None,
         keep_missing: bool = False,
+        row_names: str | None = None,
     ):
         args.table, self.args = self, args
+        self.row_names = row_names if args.id is None else None
         self.kept_names = [*filter(None, dict.fromkeys([args.id, *(vars(args).get("keep") or ())]))]
         self.image_shape, self.files, self.chosen = None, {}, False
         if image_files(existing(args.data)):
@@ -110,6 +115,9 @@ class InputTable:
         check_known(source.name, wanted or [], names, why)
         check_known(source.name, args.drop or [], names, "which was asked for")
         check_known(source.name, self.kept_names, names, "which was to be kept")
+        if self.row_names in names:
+            args.id = self.row_names
+            self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
         aside = {*(args.drop or []), *(set(self.kept_names) - set(wanted or []))}
         if wanted is None and not aside:
             return source
@@ -171,9 +179,10 @@ class InputTable:
         A file of numbers only has no place for the names of images.
         """
         output = vars(self.args).get("output")
-        if self.files and output is not None and output.suffix.lower() == ".npy":
-            say(self.args, f"{output.name} holds numbers only; .csv and .parquet hold file names")
-            return {}
+        remembered = self.row_names is not None and self.row_names == self.args.id
+        if (self.files or remembered) and output is not None and output.suffix.lower() == ".npy":
+            say(self.args, f"{output.name} holds numbers only; .csv and .parquet hold row names")
+            return self.others(self.kept_names[1:]) if self.kept_names[1:] else {}
         return self.others(self.kept_names) if self.files or self.kept_names else {}
 
     def facts(self) -> dict:
@@ -195,6 +204,8 @@ class InputTable:
         elif isinstance(source, files.FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
         expected = ("not asked for", "kept")
+        if self.row_names is not None and self.args.id is None and not self.files:
+            yield f"{name}: no column {self.row_names!r}, which named the rows of the fit"
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
             yield f"{name}: used {source.n_columns}; left out: {listed(unused)}"

@@ -332,7 +332,7 @@ def in_main_memory(X, who: str):
     if is_on_device(X):
         tell(
             f"{who} computes in main memory, and these rows are on a device: they are copied. "
-            "The page 'On a GPU' of the documentation says what is computed where rows are."
+            "The page 'On a GPU' of the documentation lists the methods that compute on a device."
         )
     return to_numpy(X) if is_foreign(X) else X
 

@@ -86,10 +86,10 @@ class Inverse:
         missed = int(np.sum(~result.converged))
         if missed:
             tell(
-                f"{missed} of {len(S)} pre-images had not settled after {result.n_iter.max()} "
-                "iterations; they are the best rows found. Raise max_iter or tol of "
-                "preimage=FixedPoint(...).",
+                f"{missed} of {len(S)} pre-images had not converged after {result.n_iter.max()} "
+                "iterations. Each is the best row found.",
                 ConvergenceWarning,
+                "Raise max_iter or tol of preimage=FixedPoint(...).",
             )
         return result.points
 
@@ -104,8 +104,8 @@ class Inverse:
         if not outside:
             return S
         tell(
-            f"{outside} of {len(S)} rows of scores are far outside those of the training rows, "
-            f"more than {REACH:g} times their range: the nearest within are taken for them."
+            f"{outside} of {len(S)} rows of scores lie outside {REACH:g} times the range of the "
+            "training scores. They were moved to the nearest scores within it."
         )
         return xp.minimum(xp.maximum(S, low), high)
 
@@ -181,10 +181,10 @@ class Inverse:
         after = float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).mean()) ** 0.5
         if after > CLEARLY * noise:
             tell(
-                f"These rows seem to have noise of a standard deviation of about {noise:.2g} in "
-                f"each entry, and with as much noise rows of the fit are {after / noise:.2g} times "
-                "as far from what they were when they come back. Give noise=, and rows move only "
-                "as far as pays, or keep more components."
+                f"The noise of these rows seems to have a standard deviation of {noise:.2g}. In a "
+                f"trial on training rows with as much noise, denoising left {after / noise:.2g} "
+                "times that error: it removed more signal than noise. Keep more components.",
+                python="Or give noise=, and rows are moved only as far as that lowers the error.",
             )
 
     def denoising_scores(self, X, compensate: bool, noise: float | None = None, energies=None):

@@ -53,13 +53,13 @@ FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
-    "The data have no variance in feature space, as when all rows are equal: every component is "
-    "zero."
+    "The data have no variance in feature space, for example because all rows are equal. Every "
+    "component is zero."
 )
 INDEFINITE = (
-    "{} is indefinite on these data: some eigenvalues are negative, and what a few points give for "
-    "the others, and scores with them, may be far too large. Use KernelPCA(basis='points'), or a "
-    "kernel that is positive semidefinite."
+    "{} is indefinite on these data: its matrix has negative eigenvalues. Eigenvalues and scores "
+    "that are computed from a part of the rows may then be far too large. Use basis='points' in "
+    "kernel PCA, or a kernel that is positive semidefinite."
 )
 
 

@@ -295,7 +295,10 @@ class SpectralInput(Door):
                 raise ValueError(
                     f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
                 )
-            tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
+            tell(
+                f"{over}: {most:,} neighbors are used. Give n_neighbors, or raise memory to "
+                f"{format_bytes(need)} for {k:,}."
+            )
         if given:
             self.graph_ = NeighborGraph.given(X, min(k, most), local)
         else:

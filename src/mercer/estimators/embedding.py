@@ -120,17 +120,18 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             sizes = -np.sort(-np.bincount(self.pieces_))
             if sizes.size > 1:
                 tell(
-                    f"The graph falls into {sizes.size:,} pieces without ties between them, of "
+                    f"The graph falls into {sizes.size:,} pieces that no edge connects, of "
                     f"{', '.join(f'{size:,}' for size in sizes[:5])}"
-                    f"{' ...' if sizes.size > 5 else ''} rows. Each coordinate is of one piece and "
-                    "zero on the others; pieces_ has the piece of each row. Embed a piece alone "
-                    "for more of it, or give more neighbors."
+                    f"{' ...' if sizes.size > 5 else ''} rows. Each coordinate belongs to one "
+                    "piece and is zero on the others. Raise n_neighbors to connect the pieces, or "
+                    "embed each piece alone.",
+                    python="The attribute pieces_ has the piece of each row.",
                 )
         elif pieces > 1:
             tell(
-                f"The affinities fall into at least {pieces} pieces without ties between them, and "
-                "the first coordinates only tell these apart. Use a wider kernel or more "
-                "neighbors, or embed each piece alone."
+                f"The affinities fall into at least {pieces} pieces without affinity between two "
+                "pieces, and the first coordinates only tell the pieces apart. Use a wider kernel "
+                "or more neighbors, or embed each piece alone."
             )
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:

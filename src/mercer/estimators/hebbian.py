@@ -431,17 +431,18 @@ class HebbianKernelPCA(KernelModel):
         history = self.history_
         passes = len(history.changes)
         if history.interrupted:
-            tell(f"Interrupted after {passes} passes: the model is what they had learned.")
+            tell(f"Interrupted after {passes} passes: the model is the state after the last one.")
         elif history.recoveries:
             tell(
-                f"Gains were too large for these data: {history.recoveries} blocks of rows "
-                "were taken back, and the gains halved. Give a smaller eta0, or gain='auto'.",
+                f"Gains were too large for these data: {history.recoveries} times a block of rows "
+                "was learned again with half the gain.",
                 ConvergenceWarning,
+                "Give a smaller eta0, or gain='auto'.",
             )
         elif self.tol > 0 and not self.certificate_.converged and self.callback is None:
             tell(
-                f"Not converged: the subspace still turned by {history.changes[-1]:.1e} in "
-                f"pass {passes}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
+                f"Not converged: the subspace turned by {history.changes[-1]:.1e} in pass "
+                f"{passes}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
                 ConvergenceWarning,
             )
 

@@ -207,8 +207,9 @@ def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
             f"The graph of neighbors falls into {count:,} pieces. Give a larger n_neighbors."
         )
     tell(
-        f"The graph of neighbors falls into {count} pieces. Each two of them are joined by their "
-        "shortest tie, and distances between pieces say little: a larger n_neighbors may be better."
+        f"The graph of neighbors falls into {count} pieces. Every two pieces were joined by the "
+        "shortest edge between them, so distances between pieces are unreliable. Raise "
+        "n_neighbors to avoid that."
     )
     members = [np.flatnonzero(piece == number) for number in range(count)]
     rows, columns, lengths = [], [], []

@@ -413,9 +413,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         missing, asked = int(np.sum(result.values <= 0)), len(result.values)
         if missing and result.spectrum.negative_share > ROUNDING:
             tell(
-                f"Only {asked - missing} of {asked} dimensions have a "
-                "positive eigenvalue; the others are zero. Ask for fewer, or use "
-                "correction='lingoes'."
+                f"{asked - missing} of {asked} dimensions have a positive eigenvalue; the others "
+                "are zero. Ask for fewer dimensions, or use correction='lingoes'."
             )
 
     def _is_saved(self, name: str) -> bool:

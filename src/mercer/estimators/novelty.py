@@ -168,10 +168,10 @@ class NoveltyDetector(OutlierMixin, Door):
             if threshold > far:
                 count = int(np.sum(errors > far))
                 tell(
-                    f"{count} of {len(errors)} held-out rows are far from all rows learned from, "
-                    "and such rows are called novel: expect them in place of "
-                    f"false_alarms={self.false_alarms:g}. Give a smaller gamma, or their share as "
-                    "outliers if they are outliers."
+                    f"{count} of {len(errors)} held-out rows are far from all training rows. Such "
+                    "rows are called novel, so expect more false alarms than "
+                    f"false_alarms={self.false_alarms:g}. Give a smaller gamma; if the rows are "
+                    "outliers, give their share as outliers."
                 )
             offset = -min(threshold, far)
             fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
@@ -291,7 +291,7 @@ def order_statistic(m: int, share: float) -> int:
     place = int(np.ceil((m + 1) * (1 - share)))
     if place > m:
         tell(
-            f"{m} rows set the threshold, which are too few for false_alarms={share}: expect "
+            f"{m} rows set the threshold, too few for false_alarms={share}: expect a share of "
             f"{1 / (m + 1):.2g}. Give more rows or a larger holdout."
         )
     return min(place, m) - 1

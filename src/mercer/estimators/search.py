@@ -240,10 +240,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             best, nothing = selection.best_error, selection.reference
             if best >= nothing:
                 tell(
-                    f"The best of all that was tried leaves an error of {best:.3g}, and doing "
-                    f"nothing one of {nothing:.3g}: for noise as small as this kernel PCA loses "
-                    "more than it removes. Name the noise that you expect, or leave the rows as "
-                    "they are."
+                    f"The best setting leaves an error of {best:.3g}; without denoising the error "
+                    f"is {nothing:.3g}. Kernel PCA loses more than it removes of so little noise. "
+                    "Name the noise that you expect, or leave the rows as they are."
                 )
             r, gamma = selection.best_n_components, selection.best_gamma
             params: dict[str, float] = {"n_components": r}

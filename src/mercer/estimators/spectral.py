@@ -248,9 +248,9 @@ class SpectralClustering(
         count = result.pairs.values.size
         if self.assign_labels != "kmeans" and count != self.n_clusters:
             tell(
-                f"assign_labels={self.assign_labels!r} finds a cluster for each of the {count} "
-                f"eigenvectors, and n_clusters={self.n_clusters}. Leave n_components out, or use "
-                "assign_labels='kmeans'."
+                f"assign_labels={self.assign_labels!r} finds one cluster per eigenvector, "
+                f"{count} in all, and n_clusters={self.n_clusters} were asked for. Leave "
+                "n_components out, or use assign_labels='kmeans'."
             )
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:

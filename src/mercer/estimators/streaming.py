@@ -521,10 +521,10 @@ class StreamingKernelPCA(KernelModel):
             first, last = full[0].lost_share, self.history_[-1].lost_share
             if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
                 tell(
-                    f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy "
-                    f"of the last rows lies outside of its span, after {first:.0%} when it was "
-                    "filled: the data drift faster than points leave, or need more of them. Raise "
-                    "budget or novelty."
+                    f"The dictionary is full (budget={self.budget}) and misses {last:.0%} of the "
+                    f"energy of the last rows; it missed {first:.0%} when it was filled. The data "
+                    "drift faster than points are replaced, or need more points. Raise budget or "
+                    "novelty."
                 )
         certificate = vars(self).get("certificate_")
         if certificate is not None and certificate.indefinite:

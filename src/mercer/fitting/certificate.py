@@ -153,8 +153,8 @@ class Certificate:
             lines.append((f"with confidence {confidence_text(self.confidence)}", share))
             lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
             if count := int(np.sum(upper > 2 * lower)):
-                text = f"{count} of {len(upper)}: they limit the error, usually far less"
-                lines.append(("wider than their eigenvalue", text))
+                text = f"{count} of {len(upper)}; the errors are usually far smaller"
+                lines.append(("intervals wider than their eigenvalue", text))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
@@ -179,8 +179,8 @@ class Certificate:
         if not proven:
             text = "larger components may have been missed; lower tol or raise n_components"
         elif proven < r:
-            text = f"the first {proven} of {r} are the largest (proven); for more lower tol or "
-            text += "raise n_components"
+            text = f"the first {proven} of {r} are the largest (proven); to prove more, lower tol "
+            text += "or raise n_components"
         lines = [("leading components", text)]
         if bounded.any():
             count = "" if bounded.all() else f" for {int(bounded.sum())} components"

@@ -209,7 +209,7 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     size, vectors = size + copies, vectors + copies
     # LAPACK scales poorly over threads: what they save is not counted.
     seconds += speeds.decompose * (2.3 * n**3 + 750 * n**2 if every else some_pairs(n, r))
-    note, fits = "every component at once", size <= work.memory
+    note, fits = "computes all components", size <= work.memory
     return Estimate("dense", Dense(subset), n * n / 2, size, seconds, fits, note, vectors=vectors)
 
 
@@ -322,7 +322,7 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     if not few:
         note = "too many components for a Krylov method"
     if kept and work.fused:
-        note = "tiles are made faster than memory gives them back"
+        note = "tiles are computed faster than they are read from memory"
     # Without tiles to keep the smallest one will do.
     held = vectors + (tiles_size if kept else least_tile(work))
     fits = few and held <= work.memory and not (kept and work.fused)
@@ -358,7 +358,7 @@ def gram_power(work: Workload, speeds: Speeds) -> Estimate:
     vectors = 8 * n * 3 * q
     size = vectors + 8 * n * 3 * power_block(work, ROW_BLOCK)
     name, fits = "gram-power", size <= work.memory
-    note = "near exact in two readings of the kernel where the spectrum decays"
+    note = "near exact in two passes if the eigenvalues decay fast"
     return Estimate(name, GramPower(), 2 * n * n, size, seconds, fits, note, vectors=vectors)
 
 
@@ -374,7 +374,7 @@ def hebbian(work: Workload, speeds: Speeds, passes: int = HEBBIAN_PASSES) -> Est
     seconds = FULL_COST * values * (speeds.evaluate + 3 * q * speeds.multiply) / work.threads
     size = 8 * n * (6 * q + ROW_BLOCK)
     name, fits = "HebbianKernelPCA", size <= work.memory
-    note = "for data that arrive or drift; on fixed data the others are better"
+    note = "for data that arrive over time or drift; others are better on fixed data"
     return Estimate(name, None, values, size, seconds, fits, note)
 
 
@@ -420,7 +420,7 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     name, fits = 'basis="features"', most <= work.memory and work.r <= m
     note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
     if work.r > m:
-        note = f"{m} features give {m} components at most"
+        note = f"{m} features give at most {m} components"
     return Estimate(
         name, Dense(), n * m + pairs + values, most, seconds, fits, note, approximate=True
     )

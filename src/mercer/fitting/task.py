@@ -215,9 +215,9 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
     problem, lost = recipe.grow(most, attempt)
     if lost > recipe.error and most < (task.rows.shape[0] or 0):
         tell(
-            f"{problem.basis.size} landmarks lose {lost:.2g} of the energy, and "
-            f"error={recipe.error} was asked for. Raise memory, for a larger sample to choose them "
-            "from."
+            f"{problem.basis.size} landmarks lose {lost:.2g} of the energy, more than the error of "
+            f"{recipe.error} asked for. Raise memory: landmarks are then chosen from a larger "
+            "sample."
         )
     return problem
 

@@ -167,8 +167,8 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
     m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
     if m > n:
         tell(
-            f"landmarks={m} is more than n_samples={n}: all rows are landmarks. None is the exact "
-            "method."
+            f"landmarks={m} is more than n_samples={n}: every row is a landmark. Leave landmarks "
+            "out for the exact method."
         )
     return np.sort(rng.choice(n, min(m, n), replace=False))
 

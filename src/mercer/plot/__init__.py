@@ -18,6 +18,10 @@ style or place besides color, so that all pictures read in grey.
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
 
+import sys
+from types import ModuleType
+
+from .axes import CALLS
 from .components import contours, denoised, embedding, landmarks, preimages, scores
 from .fits import attribution, convergence, selection, spectrum
 
@@ -33,3 +37,14 @@ __all__ = [
     "selection",
     "spectrum",
 ]
+
+
+class _Plots(ModuleType):
+    def __call__(self, *args, **kwargs):
+        calls = "; ".join(CALLS.values())
+        raise TypeError(f"mercer.plot is a module. Call one of its functions: {calls}.")
+
+
+# Names of files are no names of pictures: plot.components(model) would be called in vain.
+del axes, components, fits  # type: ignore[name-defined] # noqa: F821
+sys.modules[__name__].__class__ = _Plots

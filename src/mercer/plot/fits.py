@@ -1,17 +1,29 @@
 """How a fit went and what it means: spectrum, passes, the search that chose it, driving columns."""
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from sklearn.base import BaseEstimator
 
-from ..estimators import KernelPCASearch
+from ..estimators.search import Selection
 from ..hebbian import History
 from ..relatives.explaining import Attribution, Significance
 from ..solvers import PassState
-from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes
+from .axes import (
+    DASHES,
+    MARKERS,
+    axes_of,
+    check_component,
+    dense,
+    group_color,
+    model_with,
+    rows_of,
+    wrong_call,
+)
 
 # What a curve can show, best first: equation 22 of the Hebbian paper, what residuals say, and
 # how far the subspace turned.
@@ -25,15 +37,13 @@ ONE_SIGN = 0.5
 HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
 
-def spectrum(
-    model: Any, ax: Axes | None = None, *, significance: Significance | None = None
-) -> Axes:
+def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = None) -> Axes:
     """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
 
     Parameters
     ----------
     model : fitted estimator with `eigenvalues_` and `certificate_`
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
     significance : Significance or None, default=None
         Of ``model.significance()``: the height of noise is drawn too, and the title says how many
         components stand above it.
@@ -42,7 +52,7 @@ def spectrum(
     -------
     matplotlib Axes
     """
-    ax = ax or new_axes()
+    model, ax = model_with("spectrum", model, "eigenvalues_", "certificate_"), axes_of(ax)
     values, certificate = dense(model.eigenvalues_), model.certificate_
     number = np.arange(1, values.size + 1)
     low = np.maximum(values - dense(certificate.eigenvalue_lower), 0)
@@ -72,25 +82,28 @@ def spectrum(
     return ax
 
 
-def convergence(histories: Any, quantity: str = "auto", ax: Axes | None = None) -> Axes:
+def convergence(histories: Any, quantity: str = "auto", ax: Any = None) -> Axes:
     """Error after each pass on a logarithmic scale, a marker and line style a method.
 
     Parameters
     ----------
     histories : history or mapping of str to history
         A history is `HebbianKernelPCA.history_`, a list of the states that a callback
-        collected (``callback=states.append``), or one number a pass.
+        collected (``callback=states.append``), or one number a pass. A model fitted by
+        `HebbianKernelPCA` stands for its own.
     quantity : "auto", "excess", "residual" or "change", default="auto"
         What to show. "auto" is the excess error if all histories have it, else the
         residual.
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
+    if not isinstance(quantity, str):
+        raise wrong_call("convergence", quantity)
     quantity, named = curves(histories, quantity)
-    ax = ax or new_axes()
+    ax = axes_of(ax)
     for k, (name, (passes, values)) in enumerate(named.items()):
         ax.plot(
             passes,
@@ -150,6 +163,8 @@ def curves(histories, quantity: str = "auto"):
 
 def _read(history, name):
     """Quantities of one history, each as (passes, values)."""
+    if isinstance(history, BaseEstimator | type | ModuleType):
+        history = model_with("convergence", history, "history_").history_
     if isinstance(history, History):
         passes = np.arange(1, len(history.changes) + 1)
         if not passes.size:
@@ -159,32 +174,38 @@ def _read(history, name):
         if history.excess is not None:
             values_of["excess"] = history.excess
         return {kind: (passes, np.asarray(values, float)) for kind, values in values_of.items()}
+    if isinstance(history, str) or np.ndim(history) == 0:
+        raise wrong_call("convergence", history)
     history = list(history)
     if not history:
         raise ValueError(f"History {name!r} is empty: no pass was recorded.")
     if all(isinstance(state, PassState) for state in history):
         passes = np.array([state.n_passes for state in history])
         return {"residual": (passes, np.array([state.residual for state in history], float))}
-    values = np.asarray(history, dtype=float)
+    try:
+        values = np.asarray(history, dtype=float)
+    except (TypeError, ValueError):
+        raise wrong_call("convergence", history) from None
     if values.ndim != 1:
         raise ValueError(f"History {name!r} needs one number a pass, and has shape {values.shape}.")
     return {quantity: (np.arange(1, values.size + 1), values) for quantity in QUANTITIES}
 
 
-def selection(result: Any, ax: Axes | None = None) -> Any:
+def selection(result: Any, ax: Any = None) -> Any:
     """Heat map of the errors that a search over widths and components met; the best is ringed.
 
     Parameters
     ----------
     result : Selection or fitted KernelPCASearch
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
-    ax = ax or new_axes()
-    result = result.selection_ if isinstance(result, KernelPCASearch) else result
+    if not isinstance(result, Selection):
+        result = model_with("selection", result, "selection_").selection_
+    ax = axes_of(ax)
     shares = result.errors / result.reference
     picture = ax.imshow(shares, cmap="gray", aspect="auto", vmin=0, vmax=1)
     for (i, j), share in np.ndenumerate(shares):
@@ -203,19 +224,21 @@ def selection(result: Any, ax: Axes | None = None) -> Any:
 
 
 def attribution(
-    result: Any, component: int | None = None, *, count: int = 12, ax: Axes | None = None
+    result: Any, component: int | None = None, *, X: Any = None, count: int = 12, ax: Any = None
 ) -> Any:
     """Bars of the columns that drive a component, or all of them, the longest first.
 
     Parameters
     ----------
     result : Attribution or fitted estimator with `attribute`
-        An estimator is asked about the training rows that it has.
+        An estimator is asked about X.
     component : int or None, default=None
         Which, from 0; None for all together.
+    X : array of shape (n, n_features) or None, default=None
+        Rows to average over; None for the training rows that the estimator has.
     count : int, default=12
         Columns shown at most.
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
@@ -223,12 +246,15 @@ def attribution(
         Bars are plain if the score rises with the column, striped if it falls and dotted if it
         does both.
     """
-    attributed = result if isinstance(result, Attribution) else result.attribute()
+    attributed = result
+    if not isinstance(result, Attribution):
+        model = model_with("attribution", result, "attribute")
+        attributed = model.attribute(None if X is None else rows_of("attribution", X))
     if component is not None:
         component = check_component(component, len(attributed.components))
     order = attributed.order(component)[:count]
     values = attributed.overall if component is None else attributed.size[:, component]
-    ax = ax or new_axes((5.2, 0.8 + 0.28 * len(order)))
+    ax = axes_of(ax, (5.2, 0.8 + 0.28 * len(order)))
     direction = np.ones(len(order)) if component is None else attributed.direction[order, component]
     kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
     for kind, hatch in HATCHES.items():

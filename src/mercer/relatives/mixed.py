@@ -259,8 +259,8 @@ def learned(column: Any, name: str) -> tuple[tuple[str, ...] | None, float, floa
         labels = tuple(sorted({label for label in labels_of(column, name) if label is not None}))
         if len(labels) == len(column) >= NAMED_ROWS:
             tell(
-                f"Column {name!r} is another category in every row, which only makes all rows less "
-                "alike. If it names the rows, leave it out (with the command: --id).",
+                f"Column {name!r} has a different category in every row, which makes all rows "
+                "equally unlike. If it names the rows, leave it out (in the command: --id).",
                 TableWarning,
             )
         if labels:
@@ -282,9 +282,9 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
         coded = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in pairs])
         if (coded == UNKNOWN).any() and not (coded >= 0).any():
             tell(
-                f"Column {name!r} has none of the categories of the training rows, such as "
-                f"{labels[0]!r}, but others: its rows are like none of those there. Pass it as it "
-                "was in the fit."
+                f"Column {name!r} has no category that the training rows had, such as "
+                f"{labels[0]!r}: in this column these rows are like no training row. Pass the "
+                "categories as they were in the fit."
             )
         return coded
     numbers = numbers_of(column, name)
