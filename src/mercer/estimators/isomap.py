@@ -93,7 +93,7 @@ class Isomap(ClassicalMDS):
     }
     _fitted: ClassVar[dict[str, Fitted]] = ClassicalMDS._fitted | {
         "graph_": kept("n n sparse"),
-        "_rows": kept("n d real"),
+        "_rows": kept("n d real sparse"),
         "plan_": Fitted(Plan),
         "_distance": NOT_SAVED,
         "_anchors": NOT_SAVED,
@@ -129,11 +129,11 @@ class Isomap(ClassicalMDS):
         like, X = X, self._array(X, reset=False)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
-        Y, m = np.empty((len(X), self.embedding_.shape[1])), len(self._goals())
+        Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())
         # Rows with the same neighbors together, since paths are found once for each of these.
         order = np.argsort(index[:, 0], kind="stable")
         block = max(1, engine.memory // (PATH_BYTES * (n + m) * index.shape[1]))
-        for start in range(0, len(X), block):
+        for start in range(0, len(Y), block):
             rows = order[start : start + block]
             steps, place = np.unique(index[rows], return_inverse=True)
             paths = self._paths(steps)[place.reshape(index[rows].shape)]
