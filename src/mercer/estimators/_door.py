@@ -266,6 +266,11 @@ class Door(BaseEstimator):
         all_columns = f"kernel={self.kernel!r}" if reset and self._encoder() is not None else ""
         how = Opening(self.memory, self.n_jobs, self.device, self.verbose, names, all_columns)
         rows = open_rows(X, how, lambda X: self._check(X, reset), original)
+        if reset and rows.sparse and not self._takes_sparse():
+            raise TypeError(
+                f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
+                "sparse. Leave it out: inverse_transform works without it."
+            )
         if reset:
             self._dtype = rows.dtype
         if in_memory(rows) is not None:
