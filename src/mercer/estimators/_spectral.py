@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -145,8 +146,8 @@ class SpectralInput(Door):
             return result.functions
         if task.array is not None:
             return result.map.functions(task.rows.placed)
-        verb, k = type(result.map).functions, result.pairs.values.size
-        return np.asarray(task.rows.map(OfExpansion(result.map, verb, (k,), "eigenvectors")))
+        k = result.pairs.values.size
+        return np.asarray(task.rows.map(at_rows(result.map, np.asarray, (k,))))
 
     def _warn(self, result, plan, task) -> None:
         n = task.rows.shape[0]
@@ -178,13 +179,17 @@ class SpectralInput(Door):
         # A row is its own nearest: with one neighbor none would be tied to another.
         return min(n, max(most, 2))
 
-    def _functions(self, X) -> np.ndarray:
-        """The functions that solve the eigenproblem, at the rows of X, (n, k)."""
-        X = self._array(X, reset=False)
-        self.kernel_.check(X)
-        if self.affinity_ in NEIGHBORS:
-            X = self.graph_.rows(X, self._search_engine())
-        return self.map_.functions(X)
+    def _functions(self, X, then: Callable, tail: tuple[int, ...]) -> Any:
+        """What is made of the functions at the rows of X, ``then(V)``; lazily of Dask rows."""
+        rows = self._open(X, reset=False)
+        array, is_graph = in_memory(rows), self.affinity_ in NEIGHBORS
+        if array is None and not is_graph:
+            return rows.map(at_rows(self.map_, then, tail))
+        array = rows.as_array(type(self).__name__)
+        self.kernel_.check(array)
+        if is_graph:
+            array = self.graph_.rows(array, self._search_engine())
+        return restore(then(self.map_.functions(array)), X)
 
     @property
     def kernel(self) -> Any:
@@ -322,3 +327,13 @@ class SpectralInput(Door):
         if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
             asked = GraphArpack() if asked in ("auto", "arpack") else asked
         return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked
+
+
+def at_rows(map_: Any, then: Callable, tail: tuple[int, ...]) -> OfExpansion:
+    """What is made of functions, ``then(V)``, as a function of rows."""
+    return OfExpansion(map_, partial(made_of, then), tail, "coordinates")
+
+
+def made_of(then: Callable, map_: Any, rows: Any) -> Any:
+    """What is made of functions at rows."""
+    return then(map_.functions(rows))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -151,7 +152,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         array of shape (n, n_components)
         """
-        return restore(self._functions(X) * self._scale(self.map_), X)
+        scale = np.broadcast_to(self._scale(self.map_), self.eigenvalues_.shape)
+        return self._functions(X, partial(np.multiply, scale), self.eigenvalues_.shape)
 
     def _scale(self, map_) -> Any:
         """What the functions are multiplied by."""

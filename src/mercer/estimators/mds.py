@@ -155,7 +155,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _title = "scaling"
+    _title = "classical scaling"
     basis = "points"
     copy_X = True
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {

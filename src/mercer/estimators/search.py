@@ -31,7 +31,7 @@ from ._inverse import check_dense
 from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
-from .novelty import split
+from .novelty import SAMPLED_ROWS, split
 
 # Widths in units of the median distance, from 1/4 to 4: every second one is tried, then those next
 # to the best of them.
@@ -206,7 +206,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            Where the rows are more than the budget holds, or on a cluster, the search is made on
+            20,000 of them, drawn uniformly.
         y : ignored
 
         Returns
@@ -214,7 +216,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            X = fresh._array(X, reset=True)
+            original, (X, sampled) = X, fresh._array_or_sample(X, SAMPLED_ROWS, again=True)
             if fresh._encoding is not None:
                 raise ValueError(
                     "KernelPCASearch compares rows with their pre-images, and categories and "
@@ -250,7 +252,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             attributes = {
                 "selection_": selection,
                 "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
-                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
+                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(
+                    X if sampled is None else original
+                ),
             }
             fresh._adopt(attributes)
         return self
@@ -302,10 +306,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def denoise(self, X: Same) -> Same:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
-        Shrinkage is compensated unless the training rows are noisy themselves; noise of the size
-        that was named is taken to be that of X.
+        Noise of the size that was named is taken to be that of X. With ``noise="hidden"`` the
+        training rows are as noisy as X: rows become their pre-images, as in the search.
         """
-        noise = float(self.noise) if isinstance(self.noise, Real) else None
+        named = {"hidden": np.inf, None: None}
+        noise = float(self.noise) if isinstance(self.noise, Real) else named[self.noise]
         return self._best().denoise(X, compensate=self.noise != "hidden", noise=noise)
 
     def _encoder(self):

@@ -3,17 +3,22 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe
 from ..compute import Array, Same, restore
+from ..compute.arrays import is_dask
 from ..exceptions import tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions
 from ._checks import AT_LEAST_1, StrOptions
 from ._door import NOT_SAVED, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput
+from ._spectral import NEIGHBORS, SpectralInput, at_rows
+
+# Copies of coordinates that assigning labels takes, and rows for it where these do not fit.
+COORDINATE_COPIES, SAMPLED_ROWS = 8, 100_000
 
 
 @dataclass(eq=False, repr=False)
@@ -114,7 +119,9 @@ class SpectralClustering(
         The cluster of every row.
 
     embedding_ : array of shape (n_samples, n_components)
-        The leading eigenvectors by rows of unit length.
+        The leading eigenvectors by rows of unit length. Of rows that are not in memory, and whose
+        coordinates would not fit `memory`, there is none: centers are found on 100,000 uniform
+        rows, all get labels, and `transform` gives coordinates.
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities. Those of a kernel are made when they are asked for, and take n_samples^2
@@ -234,12 +241,21 @@ class SpectralClustering(
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        V, like = self._at_rows(result, task), like_of(task.rows)
+        n, map_, like = task.rows.shape[0], result.map, like_of(task.rows)
+        # Coordinates with a copy, and what k-means makes of them.
+        room = task.engine.memory // (COORDINATE_COPIES * 8 * result.pairs.values.size)
+        is_sampled = task.array is None and n > room
+        V = None if is_sampled else self._at_rows(result, task)
+        if is_sampled:
+            V = map_.functions(task.rows.sample(min(room, SAMPLED_ROWS), task.seed))
         seed, assign = check_random_state(self.random_state), ASSIGNING[self.assign_labels]
         assignment = assign(V, self.n_clusters, self.n_init, seed)
-        return super()._attributes(result, plan, task) | {
+        attributes = super()._attributes(result, plan, task) | {"assignment_": assignment}
+        if is_sampled:
+            labels = np.asarray(task.rows.map(at_rows(map_, assignment.labels, ())))
+            return attributes | {"labels_": labels.astype(np.int32)}
+        return attributes | {
             "embedding_": restore(directions(V), like),
-            "assignment_": assignment,
             "labels_": restore(assignment.labels(V), like),
         }
 
@@ -272,8 +288,9 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
-        V = self._functions(X)
-        return restore(self.assignment_.labels(V), X)
+        labels = self._functions(X, self.assignment_.labels, ())
+        is_array = isinstance(labels, np.ndarray) or is_dask(labels)
+        return labels.astype(int) if is_array else labels
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -287,4 +304,4 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
-        return restore(directions(self._functions(X)), X)
+        return self._functions(X, directions, self.eigenvalues_.shape)

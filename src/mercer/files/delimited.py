@@ -172,6 +172,9 @@ class CSVSource(RowSource):
                     break
         if not rows:
             raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
+        if self.path.suffix.lower() not in COMPRESSED:
+            characters = sum(len(cell) + 1 for row in rows for cell in row)
+            self.likely_rows = self.path.stat().st_size * len(rows) // characters
         width, is_header = len(rows[0]), False
         titles = names_in_comment(lines.above, rows[0], self.delimiter, self.format)
         self.has_names = titles is not None

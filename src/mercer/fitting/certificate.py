@@ -18,9 +18,11 @@ INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
 PROVEN_SHARE = 1e-6
-# Eigenvalue, in multiples of what the matrix may be off by, up to which its vector may be another:
-# with three the vectors found hold half of what the leading ones do, at least.
+# Eigenvalue, in multiples of half of its interval, up to which its vector may be another: with
+# three the vectors found hold half of what the leading ones do, at least.
 CLEAR = 3.0
+# Residuals, as a share of the first eigenvalue, that make upper ends narrow enough by themselves.
+ROUNDED = 1e-13
 # Leading parts of a basis, at most, from each of which upper ends are computed.
 PARTS = 4
 
@@ -250,7 +252,7 @@ def certify(
     lower, upper = lower - above, upper + below
     lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
-    clear = np.abs(values) > CLEAR * (slack + above + below)
+    clear = stand_above(values, np.maximum(upper[:-1] - lower, 2 * (slack + above + below)))
     proven = leading(clear & (upper[:-1] - lower <= narrow + above + below)) if bounded else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
@@ -374,7 +376,7 @@ def upper_ends(seen: Evidence, rests: np.ndarray, wanted: int) -> np.ndarray:
         ends[size:] = np.minimum(ends[size:], gamma)
         norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
         ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
-        if not (clear[0] > 0 and norm > 0):
+        if not (clear[0] > 0 and norm > ROUNDED * theta[0]):
             continue
         # Values of mu - gamma, from that for the first down to that for the last.
         T, top = np.diag(theta), float(clear[0])
@@ -423,6 +425,11 @@ def mixed(known) -> list[tuple[int, int]]:
     """First and last number, from 1, of each run of components that nothing separates."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], known, [True]]).astype(int)))
     return [(int(a) + 1, int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def stand_above(values, width) -> np.ndarray:
+    """Whether values are larger than what matrices with intervals of a width may make of zero."""
+    return np.abs(values) > CLEAR / 2 * width
 
 
 def first(ends, count: int) -> np.ndarray:

@@ -548,7 +548,8 @@ def row_squares(X):
         return np.einsum("ij,ij->i", X, X)
     if is_sparse(X):
         # A fifth of the time of X.multiply(X), which looks for the entries that both have.
-        squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
+        with np.errstate(over="ignore", under="ignore"):  # as of dense rows
+            squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
         return squares @ np.ones(X.shape[1], dtype=X.dtype)
     return array_namespace(X).sum(X * X, axis=1)
 
@@ -556,7 +557,8 @@ def row_squares(X):
 def wide_row_squares(X):
     """|x|^2 for every row in float64: squares of integers and float16 would overflow."""
     if is_sparse(X):
-        return row_squares(X.astype(np.float64))
+        blocks = (rows.astype(np.float64, copy=False) for rows in arrays.blocks_of(X))
+        return np.concatenate([row_squares(rows) for rows in blocks])
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     xp = array_namespace(X)

@@ -14,6 +14,7 @@ style or place besides color, so that all pictures read in grey.
 | `preimages` | what a component means: pre-images of points along it |
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
+| `control_chart` | statistics of a process monitor, limits, alarms and sensors |
 | `attribution` | columns that drive a component |
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
@@ -23,11 +24,12 @@ from types import ModuleType
 
 from .axes import CALLS
 from .components import contours, denoised, embedding, landmarks, preimages, scores
-from .fits import attribution, convergence, selection, spectrum
+from .fits import attribution, control_chart, convergence, selection, spectrum
 
 __all__ = [
     "attribution",
     "contours",
+    "control_chart",
     "convergence",
     "denoised",
     "embedding",

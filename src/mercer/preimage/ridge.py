@@ -60,9 +60,8 @@ class KernelRidge(Preimage):
                     f"Give at least {format_bytes(CENTER_BYTES * 20**2)}."
                 )
             tell(
-                f"A ridge regression of {size:,} centers needs "
-                f"{format_bytes(CENTER_BYTES * size**2)}, more than {allowed} holds: {room:,} "
-                "centers are used."
+                f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}, more "
+                f"than {allowed} holds: {room:,} centers are used."
             )
             size = room
         # Two rows for each center: more change the answer little.

@@ -18,7 +18,7 @@ import numpy as np
 from ..bases import Basis, ColumnBasis
 from ..compute import to_numpy
 from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
-from ..fitting.certificate import PROVEN_SHARE, Certificate, leading
+from ..fitting.certificate import PROVEN_SHARE, Certificate, leading, stand_above
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import Problem
@@ -222,7 +222,8 @@ def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certifi
     lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
     upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
     kind: Any = "bound" if certain else "estimate"
-    proven = leading(upper - lower <= PROVEN_SHARE) if certain else 0
+    clear = stand_above(values, upper - lower) & (upper - lower <= PROVEN_SHARE)
+    proven = leading(clear & certain)
     return Certificate(kind, lower, upper, None, None, True, n_proven=proven)
 
 

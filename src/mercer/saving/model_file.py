@@ -85,9 +85,7 @@ def save(
     Parameters
     ----------
     model : estimator
-        Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, KernelPCASearch,
-        PatchDenoiser, SupervisedKernelPCA, KernelCCA, SpectralClustering, SpectralEmbedding,
-        DiffusionMap or ClassicalMDS.
+        Any fitted estimator of mercer.
     path : str or path
     overwrite : bool, default=True
         False raises FileExistsError where there is a file already.
