@@ -402,7 +402,7 @@ def test_bad_requests():
         model("auto", kernel="precomputed").fit(D)
     with pytest.raises(ValueError, match="fit_inverse_transform"):
         model("points", fit_inverse_transform=True).fit(D)
-    with pytest.warns(MercerWarning, match="more than the 600 rows"):
+    with pytest.warns(MercerWarning, match="601 landmarks were asked for, and there are 600 rows"):
         assert len(model(Landmarks(601, Uniform())).fit(D).landmarks_) == 600
     with pytest.raises(ValueError, match="one of size, error"):
         model(Landmarks(5, error=0.1)).fit(D)
