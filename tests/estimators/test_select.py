@@ -115,7 +115,7 @@ def test_settings_of_the_model_are_kept():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="whole numbers from 1 to"):
+    with pytest.raises(ValueError, match="an int in the range"):
         select(CLEAN, n_components=[0, 2])
     with pytest.raises(ValueError, match="whole numbers from 1 to 239"):
         select(CLEAN, n_components=[2, 240])

@@ -21,12 +21,12 @@ from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute import is_sparse, parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import InvalidParameterError, tell, trials
+from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ..progress import PassBar
-from ._checks import AT_LEAST_1, POSITIVE, StrOptions
+from ._checks import AT_LEAST_1, POSITIVE, Several, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._inverse import check_dense
 from ._output import certificate_of
@@ -182,8 +182,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
         "noise": [POSITIVE, StrOptions({"hidden"}), None],
-        "widths": ["array-like", None],
-        "n_components": ["array-like", AT_LEAST_1, None],
+        "widths": [Several(POSITIVE), None],
+        "n_components": [AT_LEAST_1, Several(AT_LEAST_1), None],
         "model": [KernelPCA, None],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
@@ -234,9 +234,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             # Noise is drawn once, so that all candidates meet the same.
             room = parse_bytes(model.memory) // TRIAL_SHARE
             check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
-            first, other = X[learned], X[held]
-            if is_sparse(X):
-                first, other = first.toarray(), other.toarray()
+            parts = [part.toarray() if is_sparse(X) else part for part in (X[learned], X[held])]
+            first, other = (part.astype(fresh._dtype, copy=False) for part in parts)
             trial = Trial.of(self.noise, first, other, rng)
             with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
                 tried = self._try(model, trial, bar.tiles)
@@ -265,7 +264,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-        kernels = widened(kernel, X, WIDTHS if self.widths is None else self._widths())
+        kernels = widened(kernel, X, WIDTHS if self.widths is None else np.asarray(self.widths))
         candidate = clone(model).set_params(verbose=0)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
@@ -322,26 +321,15 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         check_is_fitted(self)
         return self.best_estimator_
 
-    def _widths(self) -> np.ndarray:
-        """The widths asked for, as numbers above zero."""
-        widths = np.asarray(self.widths)
-        is_list = widths.ndim == 1 and widths.size and widths.dtype.kind in "iuf"
-        if not is_list or not np.all((widths > 0) & (widths < np.inf)):
-            raise InvalidParameterError(
-                f"widths={self.widths!r} must be numbers above zero, at least one. Give values of "
-                "sigma in units of the median distance, such as [0.5, 1, 2], or None.",
-                parameter="widths",
-            )
-        return widths
-
     def _ranks(self, n) -> list[int]:
         if self.n_components is None:
             largest = min(FIRST_MOST, n - 1)
             return [2**i for i in range(1, 8) if 2**i <= largest] or [1]
-        ranks = sorted(int(r) for r in np.atleast_1d(self.n_components))
-        if not ranks or ranks[0] < 1 or ranks[-1] >= n:
+        ranks = sorted(map(int, np.atleast_1d(self.n_components)))
+        if ranks[-1] >= n:
             raise ValueError(
-                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}."
+                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}, "
+                f"one less than the rows that are learned from."
             )
         return ranks
 
