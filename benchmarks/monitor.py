@@ -201,7 +201,9 @@ def main():
         mean, hits = np.mean(list(of.values())), named.get(who, [])
         share = f"{sum(hits)} of {len(hits)}" if hits else ""
         print(f"| {who} | {cells} | {mean:.0f} | {mean / ours:.2f} | {share} |")
-    print("| own limits | false alarms | plants with .5 to 1.5 % | faulty rows in alarm | runs with")
+    print(
+        "| own limits | false alarms | plants with .5 to 1.5 % | faulty rows in alarm | runs with"
+    )
     print("less than 5 % of them | plants behind the best linear PCA |\n|---|---|---|---|---|---|")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

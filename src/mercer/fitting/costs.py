@@ -489,8 +489,10 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     # Seconds of one row in a pass, and of one number of it that is read and centered.
     reading = n * (4e-8 + d * 3.2e-9) * (1 + work.array)
     seconds = (products + reading) / work.threads + small.seconds
-    # Moments of every thread, three that are made of their sum, and rows that are read at once.
-    size = 8 * (d * d * (work.threads + 3) + min(n, 2048) * d + 3 * n * r * work.array)
+    # Moments of every thread, three that are made of their sum, and rows that are read at once; for
+    # scores all of them, for the model those that it keeps.
+    rows = min(n, 2048) * d + 3 * n * r if work.array else 3.5 * min(n, 2048) * d
+    size = int(8 * (d * d * (work.threads + 3) + rows))
     serves = kernel.is_inner_product and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:

@@ -14,10 +14,17 @@ and no more, for any kernel and any number of rows. It is judged by how uneven t
 is, sum l^2 / (sum l)^2: a ring has two components of one size, neither of which need be large.
 A later one is judged by its eigenvalue against that of its number, which is careful, since the
 null shares out all of the variance, that of the components before included; or, where that says
-more, by its share of what the components before it leave, against the first share of the null
-where as many other eigenvalues are left out, as of noise in the columns that remain. Components
-count up to the first that neither finds. Of two planted components and noise in up to ten columns
-at most 2.5 % of the draws found one too many at a level of 5 %.
+more, by its share of what the components before it leave, which must be larger than two nulls: the
+first share of shuffled rows where as many other eigenvalues are left out, and its own share where
+only those parts of the columns are shuffled that the components before do not predict. (The second
+holds for noise of unequal size in the columns; of the first alone, three directions like those of
+the wine data with such noise had a fourth in 48 of 60 draws.) Components count up to the first that
+neither finds.
+
+Only for the first component the level is proven. For later ones it was measured, at 5 % with 39
+shuffles. With equal noise in all columns (a ring, three groups, one or two directions) none of 380
+draws had a component too many. With noise of unequal size 1 to 13 % of the draws had, for the linear
+kernel, and 0 to 20 % for Gaussian ones, to which a curved direction is more than one component.
 
 *Come again* (the bootstrap). Rows are drawn with replacement, by weights on coordinates that are
 computed once: an eigenproblem of a few dozen columns for each draw, and no kernel at all.
@@ -276,7 +283,8 @@ class Significance(Shown):
     eigenvalues : array of shape (r,)
         Of the rows looked at, over their number.
     null_mean, null_upper : arrays of shape (r,)
-        Mean, and the quantile that `level` names, of the same for shuffled columns.
+        Mean of the same for shuffled columns, and what an eigenvalue must exceed at `level`: the
+        quantile of the same, or less where the share of what is left says more.
     p_values : array of shape (r,)
         Of the first component the share of shuffles with as uneven a spectrum, the data counted as
         one; of later ones that with as large an eigenvalue, or share of what is left if that is
@@ -391,12 +399,21 @@ def significance_of(
         np.divide(a, b, out=np.zeros(b.shape), where=b > 1e-12 * total)
         for a, b in ((values, left), (np.broadcast_to(null[:, :1], null.shape), others))
     )
-    p = np.minimum(p_value(values, null), p_value(share, first_share))
+    p, p_share = p_value(values, null), p_value(share, first_share)
     p[0] = p_value(uneven, null_uneven)
-    p = np.maximum.accumulate(p)
-    # What an eigenvalue must exceed for a p-value of this level by its number.
+    # What an eigenvalue must exceed for a p-value of this level.
     place = int(np.ceil((n_permutations + 1) * (1 - level) - 1e-9)) - 1
-    upper = np.sort(null, axis=0)[min(n_permutations - 1, max(0, place))]
+    place = min(n_permutations - 1, max(0, place))
+    upper = np.sort(null, axis=0)[place]
+    for j in range(1, r):
+        if p[j - 1] > level or kernel.encoder is not None:
+            break
+        if p_share[j] <= level < p[j]:
+            shares = left_shares(kernel, X, Y[:, :j], w, center, rng, n_permutations)
+            p[j] = max(p_share[j], p_value(share[j], shares))
+            least = max(np.sort(first_share[:, j])[place], np.sort(shares)[place])
+            upper[j] = least / (1 - least) * (left[j] - values[j])
+    p = np.maximum.accumulate(p)
     stability, together = drawn_again(Y, w, r, center, n_bootstrap, rng)
     return Significance(
         values,
@@ -411,6 +428,23 @@ def significance_of(
         n_permutations,
         n_bootstrap,
     )
+
+
+def left_shares(kernel: Kernel, X, S, w, center: bool, rng, count: int) -> np.ndarray:
+    """Shares of the next component in what those with scores S leave, in shuffled rows, (count,).
+
+    What the scores predict of the columns stays, and the rest is shuffled.
+    """
+    j, roots = S.shape[1], np.sqrt(w)[:, None]
+    A = np.column_stack([np.ones(len(X)), S])
+    predicted = A @ np.linalg.lstsq(roots * A, roots * X, rcond=None)[0]
+    shares = np.zeros(count)
+    for i in range(count):
+        rows = kernel.domain.nearest(predicted + rng.permuted(X - predicted, axis=0))
+        values, total, _ = spectrum(kernel, rows, w, j + 1, center)
+        rest = total - values[:j].sum()
+        shares[i] = values[j] / rest if rest > 1e-12 * total else 0.0
+    return shares
 
 
 def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
