@@ -4,8 +4,8 @@ Every plant gives rows of normal operation to learn from, fresh ones, and runs w
 a stuck sensor and a changed relation. False alarms are those of the limits that the monitor sets.
 For delays (rows from the beginning of a fault to the first alarm, 200 if there is none) every
 method gets the threshold by which 1 % of 3,000 fresh normal rows are in alarm. Sensors are named at
-the row of the first alarm. Then everyone is taken by its own limits, which are set from the training
-rows alone: those of linear PCA are the quantiles of its statistics there, as is usual.
+the row of the first alarm. Then everyone is taken by its own limits, set from the training rows
+alone: those of linear PCA are the quantiles of its statistics there, as is usual.
 
     python benchmarks/monitor.py [--plants 20] [--rows 1000] [--out monitor.json]
 """

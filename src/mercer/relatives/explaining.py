@@ -23,7 +23,7 @@ neither finds.
 
 Only for the first component the level is proven. For later ones it was measured, at 5 % with 39
 shuffles. With equal noise in all columns (a ring, three groups, one or two directions) none of 380
-draws had a component too many. With noise of unequal size 1 to 13 % of the draws had, for the linear
+draws had a component too many. With noise of unequal size 1 to 13 % of the draws had for the linear
 kernel, and 0 to 20 % for Gaussian ones, to which a curved direction is more than one component.
 
 *Come again* (the bootstrap). Rows are drawn with replacement, by weights on coordinates that are
