@@ -384,6 +384,7 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
+        check_is_fitted(self)
         labels = self._functions(X, self.assignment_.labels, ())
         is_array = isinstance(labels, np.ndarray) or is_dask(labels)
         return labels.astype(int) if is_array else labels
@@ -400,6 +401,7 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
+        check_is_fitted(self)
         rule = self.assignment_
         return self._functions(X, rule.coordinates, (rule.n_columns,))
 
