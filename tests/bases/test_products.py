@@ -7,6 +7,7 @@ from scipy import sparse
 import mercer
 from mercer import KernelPCA
 from mercer.compute import TiledEngine
+from mercer.kernels import Cosine
 
 
 def drawn_rows(seed, n=None, d=None, copies=False):
@@ -96,3 +97,87 @@ def test_resumed_with_the_same_certificate(solver, tmp_path):
         model = KernelPCA(4, **settings, checkpoint=tmp_path / "saved").fit(X)
         np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-12)
         assert model.certificate_.n_proven == whole.certificate_.n_proven
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_from_files_and_blocks(seed, tmp_path):
+    """A stored archive is used from disk, blocks are joined: the same as in memory."""
+    rng = rng_of(seed)
+    X = sparse.random(800, int(rng.integers(1000, 3000)), 0.1, "csr", rng=rng)
+    X = sparse.csr_matrix(X * 10 if seed < 3 else X.astype(np.float32))
+    settings = {"n_components": 4, "kernel": ("linear", "cosine")[seed % 2], "basis": "points"}
+    exact = KernelPCA(**settings).fit(X)
+    path = tmp_path / "rows.npz"
+    sparse.save_npz(path, X, compressed=False)
+    budgets = (None, "4MB", "1.5MB")
+    for source, memory in [(path, m) for m in budgets] + [(lambda: iter([X[:70], X[70:]]), None)]:
+        model = KernelPCA(**settings, memory=memory).fit(source)
+        np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+
+
+def test_archives_that_do_not_fit(tmp_path):
+    """Compressed ones say what to save instead; contradictions on disk are refused."""
+    X, _ = drawn_rows(3, n=2000, d=3000)
+    path = tmp_path / "rows.npz"
+    sparse.save_npz(path, X)
+    size = X.data.nbytes + X.indices.nbytes
+    with pytest.raises(ValueError, match=r"compressed=False\), which is used from disk"):
+        KernelPCA(2, kernel="linear", memory=size // 2).fit(path)
+    X.indices[-1] = 4000
+    sparse.save_npz(path, X, compressed=False)
+    with pytest.raises(ValueError, match=r"rows.npz is damaged: .* column numbers outside"):
+        KernelPCA(2, kernel="linear", memory=2 * size).fit(path)
+    X.indices[-1] = 2999
+    sparse.save_npz(path, X.astype(float) * np.nan, compressed=False)
+    with pytest.raises(ValueError, match="holds NaN or infinity in column"):
+        KernelPCA(2, kernel="linear", memory=2 * size).fit(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_chunks_on_a_cluster(seed):
+    """Chunks multiply vectors themselves: the same eigenvalues and scores, and no tile is made."""
+    da = pytest.importorskip("dask.array")
+    X, rng = drawn_rows(seed + 30, n=400, d=int(rng_of(seed).integers(60, 900)))
+    X = X.astype(float)
+    cuts = np.sort(rng.choice(np.arange(1, 400), 3, replace=False))
+    chunks = [
+        da.from_array(X[a:b].toarray(), chunks=(b - a, X.shape[1])).map_blocks(sparse.csr_matrix)
+        for a, b in zip([0, *cuts], [*cuts, 400], strict=True)
+    ]
+    settings = {"n_components": 3, "kernel": ("linear", "cosine")[seed % 2], "basis": "points"}
+    exact = KernelPCA(**settings).fit(X)
+    model = KernelPCA(**settings).fit(da.concatenate(chunks))
+    assert model.plan_.method == "krylov, matrix-free"
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
+    assert np.all(model.certificate_.eigenvalue_lower <= exact.certificate_.eigenvalue_upper)
+    assert np.all(exact.certificate_.eigenvalue_lower <= model.certificate_.eigenvalue_upper)
+    scores = model.transform(da.concatenate(chunks)[:50]).compute()
+    np.testing.assert_allclose(
+        scores @ scores.T, projections(exact, X[:50]), atol=1e-6 * exact.eigenvalues_[0]
+    )
+
+
+def projections(model, X):
+    """Inner products of scores, which signs do not change."""
+    scores = model.transform(X)
+    return scores @ scores.T
+
+
+def rng_of(seed):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_unit_length_whatever_the_size(seed):
+    """Rows of numbers near the ends of their type have unit length, as dense ones have."""
+    rng = rng_of(seed)
+    kind = (np.float32, np.float64)[seed % 2]
+    ends = (-36, 36) if kind is np.float32 else (-300, 300)
+    dense = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    rows = (dense * 10.0 ** rng.uniform(*ends, (40, 1))).astype(kind)
+    rows[::7] = 0
+    unit = Cosine().embed(sparse.csr_matrix(rows))
+    assert unit.dtype == kind
+    lengths = np.sqrt((unit.toarray().astype(float) ** 2).sum(axis=1))
+    np.testing.assert_allclose(lengths, rows.any(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(unit.toarray(), Cosine().embed(rows), rtol=1e-5, atol=1e-12)

@@ -23,6 +23,7 @@ from mercer import (  # noqa: E402
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     plot,
 )
@@ -44,6 +45,19 @@ def rows():
 @pytest.fixture(scope="module")
 def model(rows):
     return KernelPCA(3, kernel="rbf", basis=Landmarks(size=12), random_state=0).fit(rows)
+
+
+def test_eigengaps_show_the_evidence(rows):
+    groups = np.vstack([rows + 20 * k for k in range(3)])
+    model = SpectralClustering("auto", max_clusters=6, random_state=0).fit(groups)
+    ax = plot.eigengaps(model)
+    assert_allclose([bar.get_height() for bar in ax.patches], model.eigengaps_[1:])
+    assert ax.get_title().startswith("3 clusters; the largest gap is at 3, then ")
+    dark = [bar.get_facecolor()[0] < 0.5 for bar in ax.patches]
+    assert dark == [k == 3 for k in range(2, 7)]
+    assert plot.eigengaps(model.with_clusters(4)).get_title().startswith("4 clusters; the largest")
+    with pytest.raises(ValueError, match="n_clusters='auto'"):
+        plot.eigengaps(SpectralClustering(2, random_state=0).fit(groups))
 
 
 def places(ax):
@@ -395,6 +409,7 @@ def models(plane):
         "embedding": DiffusionMap(2, random_state=0).fit(plane),
         "clustering": SpectralClustering(3, gamma=5.0, random_state=0).fit(plane),
         "novelty": NoveltyDetector(3, random_state=0).fit(plane),
+        "monitor": ProcessMonitor(3, false_alarms=0.2).fit(plane),
         "search": search.fit(plane),
         "peer": PeerKernelPCA(2, kernel="rbf").fit(plane),
     }
@@ -407,7 +422,9 @@ def is_a_picture(result):
 DRAWN = {
     "attribution": ("model named hebbian", lambda m, X: (m,)),
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
+    "control_chart": ("monitor", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
+    "eigengaps": ("clustering", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),
     "landmarks": ("named", lambda m, X: (m, X)),
@@ -432,9 +449,10 @@ def test_a_fitted_model_is_drawn(name, models, plane):
     for kind in kinds.split():
         shown = arguments(models[kind], frame if kind == "named" else plane)
         assert is_a_picture(getattr(plot, name)(*shown)), kind
-        figure = plt.figure()
-        panels = getattr(plot, name)(*shown, ax=figure)
-        assert is_a_picture(panels) and figure.axes[0] is np.atleast_1d(panels)[0]
+        halves = plt.figure().subfigures(1, 2)
+        for figure in halves:
+            panels = getattr(plot, name)(*shown, ax=figure)
+            assert is_a_picture(panels) and np.atleast_1d(panels)[0] in figure.axes
         plt.close("all")
     before = plt.get_fignums()
     with pytest.raises(TypeError, match="ax= takes axes or a figure"):
@@ -491,7 +509,7 @@ def test_what_a_mistaken_call_is_told(models, rows, plane):
         (lambda: plot.scores(model), TypeError, r"rows are missing. Call plot.scores\(model, X\)"),
         (lambda: plot.scores(plane[:, 0]), TypeError, r"It got ndarray of shape \(90,\)"),
         (lambda: plot.spectrum(model, plane), TypeError, "ax= takes axes or a figure"),
-        (lambda: plot.scores(plane, [1, 2]), ValueError, "one value for each of 90 rows"),
+        (lambda: plot.scores(plane, [1, 2]), ValueError, "there are 90 rows. Give one value a row"),
         (lambda: plot.spectrum(KernelPCA(2)), NotFittedError, "not fitted yet"),
         (lambda: plot.spectrum(KernelPCA), TypeError, "It got the class KernelPCA"),
         (lambda: plot.convergence(model), TypeError, "plot.convergence"),

@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_said(options, X, Y, words):
 
 def test_other_columns_and_too_many_components():
     X, Y = views(10)
-    with pytest.warns(UserWarning, match="3 are kept"):
+    with pytest.warns(UserWarning, match="the 3 directions of the smaller view"):
         model = KernelCCA(9).fit(X, Y)
     assert model.transform(X).shape == (N, 3)
     with pytest.raises(ValueError, match="fitted to 3"):

@@ -26,7 +26,7 @@ from .outputs import (
     whole_file,
     write_columns,
 )
-from .parser import did_you_mean
+from .parser import did_you_mean, in_options
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
@@ -198,7 +198,7 @@ def transform(args: Namespace) -> Result:
     with RowBar(verbosity(args)) as bar:
         table, texts = prepared.open(args), prepared.texts()
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
-        shown_rows = bar.over(rows, "scores", table.source.n_rows)
+        shown_rows = bar.over(rows, "scores", table.source.n_rows or table.source.likely_rows)
         model, apply = prepared.model, prepared.scaling.apply
         if "predict" in dir(model):
             labels = (model.predict(apply(block))[:, None] for block in shown_rows)
@@ -244,7 +244,8 @@ def inverse(args: Namespace) -> Result:
                 "--columns."
             )
         names = prepared.columns or [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
-        rows = bar.over(table.blocks(), "pre-images", table.source.n_rows)
+        total = table.source.n_rows or table.source.likely_rows
+        rows = bar.over(table.blocks(), "pre-images", total)
         blocks = (undo(model.inverse_transform(block)) for block in rows)
         return deliver_blocks(args, blocks, names, table.kept())
 
@@ -271,7 +272,7 @@ def describe(args: Namespace) -> Result:
         ("table", table),
         ("kernel", summary.get("kernel") and short(summary["kernel"])),
         ("basis", summary.get("basis")),
-        *map(tuple, summary.get("certificate", [])),
+        *((name, in_options(text)) for name, text in summary.get("certificate", [])),
     ]
     pairs = [pair for pair in pairs if pair[1] is not None]
     return Result(asdict(header) | {"prepared": extra}, pairs)
@@ -303,7 +304,7 @@ def significance(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "significance")
     tested = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
-        alpha=args.alpha,
+        level=args.level,
         n_permutations=args.shuffles,
         n_bootstrap=args.draws,
         max_rows=args.rows,

@@ -236,7 +236,7 @@ class SupervisedKernelPCA(KernelPCA):
                 "stay on the cluster. Use 'delta' for labels or 'linear' for numbers."
             )
         most = isqrt(parse_bytes(self.memory) // (8 * SHARE))
-        sums = rows.sum(TargetOf(y.name, self.target, most), "looking at the target", again=True)
+        sums = rows.sum(TargetOf(y.name, self.target, most), "reading the target", again=True)
         if sums.labels is None:
             columns = TargetColumn(y.name, sums.total / sums.count)
         else:

@@ -43,6 +43,8 @@ SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
+# Rows up to which LAPACK, which takes under two seconds for them, is held at one thread of BLAS.
+ONE_THREAD_ROWS = 3000
 ONLY = "the only exact method that fits the memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
@@ -144,7 +146,7 @@ class Plan:
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
         if best is not None and seconds > LONG and best.seconds * 5 < seconds:
-            error = best.certified or "and says how far from exact it is"
+            error = best.certified or "and states a bound on its error"
             advice += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return advice
 
@@ -298,7 +300,7 @@ def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
         chosen = costs.columns(work, kernel, speeds)
     else:
         chosen, noun = costs.reduced(work, size, solver, task.basis, speeds), "basis vectors"
-    reason = f"given as basis, with {size:,} {noun}"
+    reason = f"asked for as basis, with {size:,} {noun}"
     chosen = replace(chosen, solver=solver, fits=True)
     return Plan(work, (chosen,), chosen, reason, left_to_us, task.basis)
 
@@ -345,14 +347,11 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    estimates, reason = exact_estimates(work, speeds), "given as eigen_solver"
+    estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
-        chosen = _with_settings(work, estimates, solver, speeds)
+        chosen, reason = _with_settings(work, estimates, solver, speeds), solver.reason
         if solver.reads_rows:
-            estimates, reason = (
-                (chosen,),
-                f"given as eigen_solver, with {solver.n_passes} passes over all rows",
-            )
+            estimates, reason = (chosen,), f"{reason}, with {solver.n_passes} passes over all rows"
             if chosen.seconds > LONG:
                 reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
         return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
@@ -362,6 +361,7 @@ def exact_plan(
         # Matrix-free needs the least, if it can give that many components.
         free = _named(estimates, "krylov, matrix-free")
         few = 4 * (work.r + free.solver.oversampling) < work.n
+        free = _named(estimates, "arpack, products of rows") if work.entries else free
         best = free if few else _named(estimates, "dense")
     reason = _why(best, possible)
     if not isinstance(best.solver, solvers.Dense):
@@ -438,9 +438,10 @@ def _why(best, possible) -> str:
 def check_budget(plan: Plan) -> None:
     """Raise ValueError when the chosen method needs more memory than the budget."""
     chosen, work = plan.chosen, plan.workload
-    if isinstance(plan.solver, solvers.BlockKrylov):
-        # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
-        few = 4 * (work.r + plan.solver.oversampling) < work.n
+    by_rows = bool(work.entries) and isinstance(plan.solver, solvers.Arpack)
+    if by_rows or isinstance(plan.solver, solvers.BlockKrylov):
+        # Products need no budget of their own, but so many components fall to LAPACK.
+        few = 4 * (work.r + solvers.BlockKrylov().oversampling) < work.n
         lapack = plan.estimate("dense")
         if few or lapack is None:
             return
@@ -469,9 +470,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
     if problem.is_zero():
         return solvers.no_variance(problem.size, work.r), plan
     progress.foresee(plan.chosen.seconds, plan.advice)
-    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
-    # each other, for seconds when another process holds a core.
-    many = isinstance(solver, solvers.Dense) and problem.size > 1500
+    # Threads of BLAS wait for each other in LAPACK: where other processes held the cores, two took
+    # 6.8 s of processor time for 1,797 rows that took one 0.3 s. Beyond this they may save more.
+    many = isinstance(solver, solvers.Dense) and problem.size > ONE_THREAD_ROWS
     settings = {"keeps_tiles": solver.keeps_tiles, "forms_matrix": solver.reads_rows}
     try:
         with (

@@ -41,8 +41,9 @@ DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
 # them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
 BASIS_COPIES, BLOCK_COPIES = 2.5, 10
-# Seconds of one entry of sparse rows in a product with one vector, and with each of a block.
-ENTRY_SECONDS, BLOCK_ENTRY_SECONDS = 8e-10, 3e-10
+# Seconds of one entry of sparse rows in a product with one vector, with a copy by columns and
+# without, and with each vector of a block.
+ENTRY_SECONDS, ROW_ENTRY_SECONDS, BLOCK_ENTRY_SECONDS = 7e-10, 1.5e-9, 3e-10
 # Defaults of the methods that are only listed: rows at once, passes, vectors beyond the components.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 # Seconds of one number of a row that is read, looked at and prepared; of one coordinate of a row
@@ -243,11 +244,14 @@ def products(work: Workload, speeds: Speeds) -> Estimate:
     """Single products with sparse rows, there and back; nothing of n^2 is made."""
     n, d, r = work.n, work.d, work.r
     kept = lanczos_size(n, r)
-    each = PRODUCT_SECONDS + 2 * work.entries * ENTRY_SECONDS / work.threads + 2e-9 * n * kept / 2
-    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
     vectors = 8 * n * (kept + 5 * r)
-    # The rows in double precision, and sums over the columns of each thread.
-    size = vectors + min(48 * work.entries, work.memory // 2) + 8 * d * (work.threads + 2)
+    # A copy by columns, else at most the numbers alone, and sums over the columns of each thread.
+    copied, entry = 24 * work.entries, ENTRY_SECONDS
+    if copied + vectors > work.memory:
+        copied, entry = min(copied // 3, work.memory // 2), ROW_ENTRY_SECONDS
+    size = vectors + copied + 8 * d * (work.threads + 2)
+    each = PRODUCT_SECONDS + 2 * work.entries * entry / work.threads + 2e-9 * n * kept / 2
+    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
     few = 4 * r < n and r <= (work.rank or n)
     note = "no kernel values" if few else "too many components for a Krylov method"
     solver, fits = Arpack(form=False, to_rounding=True), few and size <= work.memory

@@ -32,6 +32,8 @@ MODEL_ROWS = 2000
 ENTRY_BYTES = 26
 # Below this size, assume float32 is safe without checking.
 ROUNDED_ROWS = 2000
+# Entries that sparse rows are taken to have before any was seen.
+ROW_ENTRIES = 100
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
 # Fits longer than this many seconds are announced; rows on which the machine's speed is measured.
@@ -127,7 +129,12 @@ class FitTask:
         fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
         where, tol = engine.where, self.tol
         sizes = n, d, r, engine.memory, threads, tol, where, fused, single, rank
-        return Workload(*sizes, entries=self.array.nnz if by_rows else 0)
+        entries = self.array.nnz if by_rows else 0
+        if self.array is None and self.rows.sparse and kernel.is_inner_product:
+            seen = self.pilot
+            each = ROW_ENTRIES if seen is None else seen.nnz / max(seen.shape[0], 1)
+            entries = max(1, int(n * each))
+        return Workload(*sizes, entries=entries)
 
     @property
     def is_single(self) -> bool:
@@ -145,7 +152,7 @@ class FitTask:
         if self.array is not None:
             return replace(self, pilot=rows.placed, kernel=make_kernel(rows.placed))
         basis = choose(self).basis
-        looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
+        looking: dict = {"title": "reading rows", "again": True, "checkpoint": self.checkpoint}
         sampled, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
         if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
@@ -198,7 +205,7 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
         tell(plan.warning)
     recipe = recipe.settled(task.rows.shape[0], r)
     if recipe.needs_range and task.array is None:
-        box = task.rows.sum(RangeOf(), "looking at rows", again=True, checkpoint=task.checkpoint)
+        box = task.rows.sum(RangeOf(), "reading rows", again=True, checkpoint=task.checkpoint)
         recipe = recipe.with_range(box.bounds)
 
     parts = kernel, task.engine.place(task.pilot), task.engine, task.rng, r

@@ -18,6 +18,7 @@ from ..compute import is_sparse, to_numpy
 CALLS = {
     "attribution": "plot.attribution(model), with a fitted model that has `attribute`",
     "contours": "plot.contours(model, X), with a fitted model and its rows of two columns",
+    "control_chart": "plot.control_chart(monitor, X), or plot.control_chart(monitor.chart(X))",
     "convergence": "plot.convergence(model.history_), or several histories by name",
     "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean)",
     "embedding": "plot.embedding(model), with a fitted model that has `embedding_`",
@@ -25,6 +26,7 @@ CALLS = {
     "preimages": "plot.preimages(model), with a fitted model that has `inverse_transform`",
     "scores": "plot.scores(model, X), or plot.scores(S) with the scores of a model",
     "selection": "plot.selection(search), with a fitted KernelPCASearch or its selection_",
+    "eigengaps": "plot.eigengaps(model), with a fitted SpectralClustering",
     "spectrum": "plot.spectrum(model), with a fitted model that has `eigenvalues_`",
 }
 
@@ -114,13 +116,15 @@ def matrix(name: str, A: Any) -> np.ndarray:
     return rows
 
 
-def one_each(name: str, values: Any, n: int) -> np.ndarray | None:
-    """A value for each of n rows, or an error that says how many there are."""
+def one_each(name: str, values: Any, n: int) -> Any:
+    """A value for each of n rows as an array, None of None, or an error that says how many."""
     if values is None:
         return None
     values = np.asarray(to_numpy(values))
     if values.shape != (n,):
-        raise ValueError(f"{name} needs one value for each of {n} rows; it is {described(values)}.")
+        raise ValueError(
+            f"{name} has shape {values.shape}, and there are {n} rows. Give one value a row."
+        )
     return values
 
 
@@ -128,7 +132,12 @@ def axes_of(ax: Any, size: Any = None) -> Axes:
     """The axes given, those of the figure given, or new ones."""
     if ax is None:
         return plt.subplots(layout="constrained", figsize=size)[1]
-    return _axes(ax.gca() if isinstance(ax, FigureBase) else ax)
+    if isinstance(ax, FigureBase):
+        panels: Any = ax.axes
+        if len(panels) > 1:
+            raise ValueError(f"The figure has {len(panels)} axes. Pass one of them as ax=.")
+        return panels[0] if panels else ax.subplots()
+    return _axes(ax)
 
 
 def _axes(ax: Any) -> Axes:
@@ -138,6 +147,11 @@ def _axes(ax: Any) -> Axes:
             "a new figure."
         )
     return ax
+
+
+def whole_ticks(ax: Axes) -> None:
+    """Whole numbers below the axes: passes, components and columns have no fractions."""
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
 
 
 def row_of_axes(ax: Any, count: int) -> np.ndarray:
@@ -165,7 +179,7 @@ def check_component(component, count: int) -> int:
         raise TypeError(
             f"component must be a whole number from 0 to {count - 1}; it is {described(component)}."
         )
-    if not 0 <= component < count:
+    if not 0 <= int(component) < count:
         raise ValueError(
             f"component {component} does not exist: the model has {count}, counted from 0."
         )

@@ -24,6 +24,7 @@ from .axes import (
     row_of_axes,
     rows_of,
     scores_of,
+    whole_ticks,
     wrong_call,
 )
 
@@ -186,7 +187,12 @@ def landmarks(
     name = f"{len(chosen)} landmarks"
     ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
     kind = "column" if plane else "component"
-    ax.set(xlabel=f"{kind} {i + 1}", ylabel=f"{kind} {j + 1}")
+    names = (
+        list(X.columns)
+        if plane and hasattr(X, "columns")
+        else [f"{kind} {i + 1}", f"{kind} {j + 1}"]
+    )
+    ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small", framealpha=0.6)
     return ax
 
@@ -281,6 +287,7 @@ def preimages(
         for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
             ax.plot(columns, row, color=colors[k], linestyle=DASHES[k % len(DASHES)], label=label)
         ax.set_xlabel("column")
+        whole_ticks(ax)
         ax.legend(title="standard deviations", fontsize="small", ncols=2, framealpha=0.6)
     else:
         lines = [as_images(rows, images)]

@@ -28,7 +28,7 @@ from ..files import RowSource, is_arrow, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..kernels.function import Objects
-from ..plot.axes import dense
+from ..plot.axes import dense, one_each
 from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
 from ..progress import FIRST, make_bar
@@ -189,6 +189,8 @@ class Report:
     attribution : Attribution, str or None
         Columns that drive the components, or why that is not known.
     significance : Significance or None
+    chart : ControlChart or None
+        Of all rows, if the model watches a process.
 
     Examples
     --------
@@ -245,7 +247,7 @@ class Report:
             X, columns, others = with_others(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
             scaled = X if scaling is None else scaling.apply(X)
-            inner_rows = scaled if inner is model else plain_rows(model._encoded(scaled, False))
+            inner_rows = scaled if inner is model else plain_rows(model._inner_rows(scaled))
             tell("scores")
             S = dense(inner.transform(inner_rows))
             if not S.shape[1]:
@@ -261,6 +263,9 @@ class Report:
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 color = name if color is None else color
+            self.chart = model.chart(scaled) if "chart" in dir(model) else None
+            if self.chart is not None:
+                others |= {"T2": self.chart.statistics[:, 0], "sensor": self.chart.sensor}
             self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
             n, d = S.shape[0], len(self.names)
@@ -280,7 +285,7 @@ class Report:
                 for k, name in enumerate(shown)
             }
             for name, column in others.items():
-                values[name] = one_each(column, n, f"The column {name!r}")[index]
+                values[name] = one_each(f"The column {name!r}", column, n)[index]
             color = color_of(color, color_name, self.names, X, values, index)
             self.columns = [
                 Column.of(name, column, name == color) for name, column in values.items()
@@ -304,12 +309,12 @@ class Report:
             if row_names is not None:
                 self.row_names = [str(name) for name in np.asarray(row_names)[index]]
             tell("pre-images")
-            self.walks = take_walks(inner, scaling)
+            self.walks = take_walks(inner, scaling) if model._of_columns else None
             self.history = recorded(inner, history)
             self.significance = significance or vars(inner).get("significance_")
             self.attribution: Attribution | str | None = None
             tell("columns that drive components")
-            if "attribute" in able:
+            if "attribute" in able and model._of_columns:
                 try:
                     attributed = inner.attribute(max_rows=ATTRIBUTION_ROWS)
                     self.attribution = replace(attributed, columns=tuple(self.names))
@@ -370,17 +375,6 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
         others = {str(name): X[name] for name in available if name not in names} | others
         X, available = X[names], names
     return X, (available or None) if columns is None else columns, others
-
-
-def one_each(column, n: int, what: str) -> np.ndarray:
-    """A value a row as a NumPy array, or an error that says how many there are."""
-    values = np.asarray(to_numpy(column))
-    if values.shape != (n,):
-        raise ValueError(
-            f"{what} has shape {values.shape}, and X has {n} rows. Give one value a row, or the "
-            "name of a column."
-        )
-    return values
 
 
 def column_names(model, columns) -> list[str]:
@@ -534,7 +528,7 @@ def color_of(color, name, names, X, values: dict, index) -> str | None:
         color = names[color] if 0 <= color < len(names) else int(color)
     if not isinstance(color, str | int):
         called = str(name or getattr(color, "name", None) or "color")
-        values[called] = one_each(color, X.shape[0], "color")[index]
+        values[called] = one_each("color", color, X.shape[0])[index]
         return called
     if color in names and color not in values:  # of images and of very many columns
         values[color] = dense(X[index][:, [names.index(color)]]).ravel()
@@ -566,12 +560,12 @@ def lead(model, r: int, rows: int, shown: int, n_unlike: int) -> str:
     text = (
         f"Each point is a row: {f'{shown:,} of ' * (shown < rows)}{counted(rows, 'row')}, "
         f"described by {counted(r, 'component')}. "
-        "Rows that are alike lie near each other. Rows that lie near each other need not be alike: "
-        f"they can differ in what {'the two axes do' if r > 1 else 'one component does'} not show."
+        "Rows that are alike lie near each other. Near rows need not be alike: the axes do not "
+        "show every difference."
     )
     if n_unlike:
-        rows = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
-        text += f" A ring marks {rows} most unlike the others."
+        ringed = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
+        text += f" A ring marks {ringed} most unlike the others."
     ratios = vars(model).get("explained_variance_ratio_")
     if ratios is not None:
         share = 100 * dense(ratios)[:2].sum()

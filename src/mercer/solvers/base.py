@@ -199,6 +199,8 @@ class Solver(BaseEstimator, ABC):
             return self
         return clone(self).set_params(**{name: max_iter})
 
+    #: Why a plan has it.
+    reason = "asked for as eigen_solver"
     #: The parameter that limits its passes, or None.
     _cap_name: ClassVar[str | None] = None
 
