@@ -13,6 +13,7 @@ import doctest
 import importlib
 import io
 import json
+import os
 import pkgutil
 import re
 import runpy
@@ -199,13 +200,15 @@ def blocks(path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of its own to work in, and no figure left behind."""
+    """A folder of its own, the environment of this Python active, and no figure left behind."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     yield tmp_path
     plt.close("all")
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if "```python" in p.read_text()], ids=name_of)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # of its own settings
 def test_blocks_run(path, folder):
     names: dict = {"__name__": "__docs__"}
     for line, code, expected in blocks(path):
