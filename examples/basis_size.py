@@ -3,7 +3,7 @@ How many landmarks?
 ===================
 
 What landmarks and random features miss of the ten leading components of the digits, by their
-number. Landmarks are the better by orders of magnitude, and chosen ones better than drawn ones.
+number. Landmarks are better by orders of magnitude, and chosen landmarks better than random rows.
 """
 
 import numpy as np
