@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compute import format_bytes, make_engine, restore, row_blocks
 from ..compute.arrays import Same
-from ..exceptions import tell
+from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan
 from ..mds import distances
 from ..spectral.graph import distance_matrix
@@ -150,6 +150,16 @@ class Isomap(ClassicalMDS):
         if "_points" in vars(self):
             return self._points[rows]
         return geodesics(self.graph_, rows)[:, self._goals()]
+
+    def _complete(self) -> None:
+        """Paths of a file must be finite, and end at the points of its map."""
+        super()._complete()
+        lengths, goals = self.graph_.data, self._goals()
+        # Compiled code aborts on ties of negative length.
+        if not (np.isfinite(lengths) & (lengths >= 0)).all():
+            raise ModelFileError("ties between neighbors that are no lengths")
+        if goals.size != len(self.map_.weights) or goals.max(initial=0) >= self.graph_.shape[0]:
+            raise ModelFileError("paths to other points than those of the map")
 
     def _check(self, X, reset: bool):
         return Door._check(self, X, reset)
