@@ -103,7 +103,7 @@ class ProcessMonitor(Detector):
         Fitted to the whitened rows, ``(lagged rows - mean_) @ scaling_``.
 
     mean_, scaling_ : arrays of shape (w,) and (w, w)
-        Of rows with their lags, w = n_features_in_ * (1 + lags): the newest row comes first.
+        Of rows with their lags, ``w = n_features_in_ * (1 + lags)``: the newest row comes first.
 
     limits_ : array of shape (2,)
         Of T-squared and SPE.
