@@ -65,7 +65,7 @@ class Certificate:
     kind : "bound" or "estimate"
         Whether the intervals hold for certain, rounding included, or are estimates.
     eigenvalue_lower, eigenvalue_upper : arrays of shape (r,)
-        The i-th interval holds the i-th exact eigenvalue.
+        The i-th interval holds the i-th exact eigenvalue; infinite where nothing bounds it.
     residuals : array of shape (r,) or None
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float) or None
@@ -157,6 +157,8 @@ class Certificate:
             if count := int(np.sum(upper > 2 * lower)):
                 text = f"{count} of {len(upper)}; the errors are usually far smaller"
                 lines.append(("intervals wider than their eigenvalue", text))
+        if np.isinf(self.eigenvalue_upper).any():
+            lines.append(("exact eigenvalues", "not bounded"))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
