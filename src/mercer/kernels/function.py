@@ -191,7 +191,7 @@ class BlockFunction(DirectKernel):
 
     ``KernelPCA(kernel=BlockFunction(f)).fit(strings)``; ``transform`` takes objects too. Values
     between objects of the fit that were asked for are kept in an eighth of `memory`, and not asked
-    for again: m landmarks of n objects cost at most n m + m^2.
+    for again: m landmarks of n objects cost at most n m + m^2, or n (m + 1) and a few if n > m^2.
 
     Parameters
     ----------
