@@ -242,8 +242,17 @@ def test_other_uses_of_objects():
     assert mercer.NoveltyDetector(2, kernel=kernel).fit(X).score_samples(X[:4]).shape == (4,)
     model = KernelPCA(2, kernel=kernel).fit(X)
     assert model.report(X).scores.shape == (80, 2)
-    with pytest.raises(ValueError, match="A stream learns batch by batch"):
+    assert "Objects have no columns" in model.report(X).attribution
+    for stream in mercer.StreamingKernelPCA, mercer.HebbianKernelPCA:
+        with pytest.raises(ValueError, match="does not keep objects of earlier batches"):
+            stream(2, kernel=kernel).partial_fit(X)
+    with pytest.raises(ValueError, match="does not keep objects of earlier batches"):
         mercer.StreamingKernelPCA(2, kernel=kernel).fit(X)
+    for fitted in model, mercer.SupervisedKernelPCA(1, kernel=kernel).fit(X, np.arange(80.0)):
+        with pytest.raises(ValueError, match="Objects have no columns"):
+            fitted.attribute(X)
+    with pytest.raises(ValueError, match="objects, categories and missing entries have none"):
+        mercer.select(X, 5, kernel=kernel)
 
 
 @pytest.mark.parametrize("basis", ["points", "landmarks"])

@@ -23,6 +23,12 @@ MISPLACED = (
 )
 
 
+NO_BATCHES = (
+    "A model that learns batch by batch does not keep objects of earlier batches, with which a "
+    "BlockFunction compares new ones. Use KernelPCA(basis='landmarks') on all of them."
+)
+
+
 @dataclass(eq=False, repr=False)
 class Callable(DirectKernel):
     """The user's function of two rows, called pair by pair: correct and slow.
