@@ -1,5 +1,7 @@
 """Sparse rows of linear and cosine kernels: products with the rows in place of tiles."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -135,6 +137,24 @@ def test_from_files_and_blocks(seed, tmp_path):
     for source, memory in [(path, m) for m in budgets] + [(lambda: iter([X[:70], X[70:]]), None)]:
         model = KernelPCA(**settings, memory=memory).fit(source)
         np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_rows_from_disk_stay_in_the_budget(kernel, tmp_path):
+    """Those that are mapped share their places with what is held of them between products."""
+    rng, n, r = rng_of(7), 2000, 4
+    X = sparse.random(n, int(rng.integers(8000, 20_000)), 0.06, "csr", rng=rng)
+    X.data /= np.sqrt(1.0 + X.indices)
+    path, memory = tmp_path / "rows.npz", int(rng.uniform(1.25, 1.4) * 12 * X.nnz)
+    sparse.save_npz(path, X, compressed=False)
+    model = KernelPCA(r, kernel=kernel, basis="points", memory=memory, n_jobs=1)
+    tracemalloc.start()
+    try:
+        model.fit(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= memory
 
 
 def test_archives_that_do_not_fit(tmp_path):
