@@ -10,6 +10,7 @@ FIRST = [
     "correlations",
     "clusters",
     "novelty",
+    "monitor",
     "explaining",
     "weights",
     "map_from_distances",

@@ -23,6 +23,7 @@ from mercer import (  # noqa: E402
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     plot,
 )
@@ -44,6 +45,19 @@ def rows():
 @pytest.fixture(scope="module")
 def model(rows):
     return KernelPCA(3, kernel="rbf", basis=Landmarks(size=12), random_state=0).fit(rows)
+
+
+def test_eigengaps_show_the_evidence(rows):
+    groups = np.vstack([rows + 20 * k for k in range(3)])
+    model = SpectralClustering("auto", max_clusters=6, random_state=0).fit(groups)
+    ax = plot.eigengaps(model)
+    assert_allclose([bar.get_height() for bar in ax.patches], model.eigengaps_[1:])
+    assert ax.get_title().startswith("3 clusters; the largest gap is at 3, then ")
+    dark = [bar.get_facecolor()[0] < 0.5 for bar in ax.patches]
+    assert dark == [k == 3 for k in range(2, 7)]
+    assert plot.eigengaps(model.with_clusters(4)).get_title().startswith("4 clusters; the largest")
+    with pytest.raises(ValueError, match="n_clusters='auto'"):
+        plot.eigengaps(SpectralClustering(2, random_state=0).fit(groups))
 
 
 def places(ax):
@@ -395,6 +409,7 @@ def models(plane):
         "embedding": DiffusionMap(2, random_state=0).fit(plane),
         "clustering": SpectralClustering(3, gamma=5.0, random_state=0).fit(plane),
         "novelty": NoveltyDetector(3, random_state=0).fit(plane),
+        "monitor": ProcessMonitor(3, false_alarms=0.2).fit(plane),
         "search": search.fit(plane),
         "peer": PeerKernelPCA(2, kernel="rbf").fit(plane),
     }
@@ -407,7 +422,9 @@ def is_a_picture(result):
 DRAWN = {
     "attribution": ("model named hebbian", lambda m, X: (m,)),
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
+    "control_chart": ("monitor", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
+    "eigengaps": ("clustering", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),
     "landmarks": ("named", lambda m, X: (m, X)),

@@ -31,6 +31,7 @@ from mercer import (
     NoveltyDetector,
     Nystroem,
     PatchDenoiser,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
@@ -225,6 +226,7 @@ ESTIMATORS = {
     "SupervisedKernelPCA": SupervisedKernelPCA(2, kernel="rbf"),
     "KernelCCA": KernelCCA(2, kernel="rbf", gamma=0.1),
     "NoveltyDetector": NoveltyDetector(5, random_state=0),
+    "ProcessMonitor": ProcessMonitor(5, false_alarms=0.1),
     "SpectralClustering": SpectralClustering(3, gamma="median", random_state=0),
     "SpectralEmbedding": SpectralEmbedding(2, n_neighbors=30, random_state=0),
     "DiffusionMap": DiffusionMap(2, random_state=0),
@@ -253,7 +255,8 @@ def test_every_estimator_has_a_report(name, tmp_path):
     page = Page(tmp_path / "r.html")
     assert page.source == made.html and "60 of 90 rows are shown" in page.text
     inner = vars(model).get("best_estimator_", vars(model).get("model_", model))
-    S = np.asarray(inner.transform(X))
+    prepared = (X - model.mean_) @ model.scaling_ if name == "ProcessMonitor" else X
+    S = np.asarray(inner.transform(prepared))
     index = unpack(page.data["index"])
     shown = unpack(page.data["scores"]).reshape(-1, 60).T
     assert_allclose(shown, S[index], rtol=1e-4, atol=1e-5)
@@ -271,13 +274,18 @@ def test_every_estimator_has_a_report(name, tmp_path):
         ("Rows unlike the others", "reconstruction_error"),
         ("Columns that drive the components", "attribute"),
     ]:
-        assert (title in titles) == hasattr(inner, method), title
-    assert (page.data["walk"] is not None) == hasattr(inner, "inverse_transform")
+        absent = name == "ProcessMonitor" and method == "attribute"  # of whitened columns
+        assert (title in titles) == (hasattr(inner, method) and not absent), title
+    assert ("Control chart" in titles) == (name == "ProcessMonitor")
+    has_walk = hasattr(inner, "inverse_transform") and name != "ProcessMonitor"
+    assert (page.data["walk"] is not None) == has_walk
     if hasattr(model, "predict"):
         label = page.data["columns"][page.data["colored"]]
         texts = np.array(label["groups"])[unpack(label["values"])]
         words = (
-            {1: "normal", -1: "novel"} if name == "NoveltyDetector" else {0: "0", 1: "1", 2: "2"}
+            {1: "normal", -1: "novel"}
+            if name in ("NoveltyDetector", "ProcessMonitor")
+            else {0: "0", 1: "1", 2: "2"}
         )
         assert texts.tolist() == [words[k] for k in model.predict(X)[index].tolist()]
     model.save(tmp_path / "m.mercer")

@@ -156,9 +156,15 @@ def check_refusals(made):
     refused = [
         (lambda: KernelPCA(2, basis="points").fit(table), "no order that lasts"),
         (lambda: model(checkpoint="nowhere").fit(table), "checkpoint= resumes behind a row"),
-        (lambda: model().fit(table, sample_weight=ones), "sample_weight is the name of a column"),
+        (
+            lambda: model().fit(table, sample_weight=ones),
+            "sample_weight must be the name of a column",
+        ),
         (lambda: model().fit(table, sample_weight="v"), "got 'v'. The columns are 'a'"),
-        (lambda: model(SupervisedKernelPCA).fit(table, y=ones), "y is the name of a column of X"),
+        (
+            lambda: model(SupervisedKernelPCA).fit(table, y=ones),
+            "y must be the name of a column of X",
+        ),
         (lambda: model(KernelCCA).fit(table, y="a"), "rows of a table on a cluster have no order"),
         (lambda: HebbianKernelPCA(2).fit(table), "needs all rows in one place, and X is on"),
         (lambda: model().fit(X).transform(table, out="s.npy"), "X is on a cluster. Leave it out"),
@@ -168,4 +174,4 @@ def check_refusals(made):
     for call, words in refused:
         with pytest.raises(ValueError) as caught:
             call()
-        assert words in str(caught.value)
+        assert words in str(caught.value), str(caught.value)

@@ -150,6 +150,11 @@ def sides(text: str) -> tuple[int, ...]:
     return tuple(whole("1")(side) for side in text.split("x"))
 
 
+def smoothing(text: str) -> float | tuple[int, ...]:
+    """The weight of an average, or k and m of a rule "k/m"."""
+    return tuple(int(part) for part in text.split("/")) if "/" in text else float(text)
+
+
 def memory(text: str) -> str:
     from ..compute import parse_bytes
 
@@ -159,6 +164,11 @@ def memory(text: str) -> str:
 
 #: Types of values by their names in the table of commands; those with an argument are functions.
 TYPES: dict[str, Callable] = {
+    "clusters": checked(
+        lambda text: text if text == "auto" else int(text),
+        lambda value: value == "auto" or value >= 1,
+        "a whole number of at least 1, or auto",
+    ),
     "components": checked(
         number,
         lambda value: 0 < value < 1 or (value >= 1 and isinstance(value, int)),
@@ -183,6 +193,11 @@ TYPES: dict[str, Callable] = {
         sides, lambda size: len(size) == 2 and size[0] > 1, "ROWSxCOLUMNS, such as 100000x54"
     ),
     "share": checked(float, lambda value: 0 <= value <= 1, "a share between 0 and 1"),
+    "smoothing": checked(
+        smoothing,
+        lambda x: 0 < x <= 1 if isinstance(x, float) else len(x) == 2 and 1 <= x[0] <= x[1],
+        "the weight of an average, such as 0.2, or k/m for k of m rows, such as 2/3",
+    ),
     "table": table_path,
     "whole": whole,
 }

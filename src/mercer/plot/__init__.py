@@ -9,11 +9,13 @@ style or place besides color, so that all pictures read in grey.
 | `scores` | rows by two of their components |
 | `spectrum` | eigenvalues in the intervals that are certified to hold true ones |
 | `contours` | components as functions over data of two columns |
+| `eigengaps` | the evidence for each number of clusters |
 | `convergence` | error by pass, several methods |
 | `landmarks` | a dictionary over its data |
 | `preimages` | what a component means: pre-images of points along it |
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
+| `control_chart` | statistics of a process monitor, limits, alarms and sensors |
 | `attribution` | columns that drive a component |
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
@@ -23,13 +25,15 @@ from types import ModuleType
 
 from .axes import CALLS
 from .components import contours, denoised, embedding, landmarks, preimages, scores
-from .fits import attribution, convergence, selection, spectrum
+from .fits import attribution, control_chart, convergence, eigengaps, selection, spectrum
 
 __all__ = [
     "attribution",
     "contours",
+    "control_chart",
     "convergence",
     "denoised",
+    "eigengaps",
     "embedding",
     "landmarks",
     "preimages",

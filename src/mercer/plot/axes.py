@@ -18,6 +18,7 @@ from ..compute import is_sparse, to_numpy
 CALLS = {
     "attribution": "plot.attribution(model), with a fitted model that has `attribute`",
     "contours": "plot.contours(model, X), with a fitted model and its rows of two columns",
+    "control_chart": "plot.control_chart(monitor, X), or plot.control_chart(monitor.chart(X))",
     "convergence": "plot.convergence(model.history_), or several histories by name",
     "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean)",
     "embedding": "plot.embedding(model), with a fitted model that has `embedding_`",
@@ -25,6 +26,7 @@ CALLS = {
     "preimages": "plot.preimages(model), with a fitted model that has `inverse_transform`",
     "scores": "plot.scores(model, X), or plot.scores(S) with the scores of a model",
     "selection": "plot.selection(search), with a fitted KernelPCASearch or its selection_",
+    "eigengaps": "plot.eigengaps(model), with a fitted SpectralClustering",
     "spectrum": "plot.spectrum(model), with a fitted model that has `eigenvalues_`",
 }
 

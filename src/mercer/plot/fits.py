@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from sklearn.base import BaseEstimator
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 from ..estimators.search import Selection
 from ..hebbian import History
 from ..relatives.explaining import Attribution, Significance
+from ..relatives.monitor import ControlChart
 from ..solvers import PassState
 from .axes import (
     DASHES,
@@ -21,6 +23,7 @@ from .axes import (
     dense,
     group_color,
     model_with,
+    row_of_axes,
     rows_of,
     whole_ticks,
     wrong_call,
@@ -35,6 +38,8 @@ QUANTITIES = {
 }
 # Share of a gradient's size that must have one sign for a bar to count as rising or falling.
 ONE_SIGN = 0.5
+# Beyond so many times its median a statistic is drawn on a logarithmic scale.
+WIDE = 20
 HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
 
@@ -83,6 +88,37 @@ def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = 
         ax.legend(fontsize="small", framealpha=0.6)
         title += f"; {significance.n_significant} of {values.size} stand above noise"
     ax.set_title(title, fontsize="medium")
+    return ax
+
+
+def eigengaps(model: Any, ax: Any = None) -> Axes:
+    """The evidence for each number of clusters: a bar for the eigengap after it.
+
+    Parameters
+    ----------
+    model : fitted SpectralClustering
+        With ``n_clusters="auto"``, or with more `n_components` than clusters.
+    ax : matplotlib Axes, figure or None
+
+    Returns
+    -------
+    matplotlib Axes
+        The bar of the model's own number is dark.
+    """
+    model = model_with("eigengaps", model, "eigengaps_", "n_clusters_")
+    gaps, chosen = model.eigengaps_, model.n_clusters_
+    if gaps.size < 2:
+        raise ValueError(
+            f"This model has {gaps.size + 1} eigenvectors, which compare no numbers of clusters. "
+            "Fit with n_clusters='auto'."
+        )
+    ax, counts = axes_of(ax), np.arange(2, gaps.size + 1)
+    ax.bar(counts, gaps[1:], color=np.where(counts == chosen, "0.2", "0.75"), ec="0.2")
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    ax.set(xlabel="clusters", ylabel="eigengap")
+    best, second = counts[np.argsort(-gaps[1:], kind="stable")[:2]] if gaps.size > 2 else (2, 2)
+    rest = f", then {second}" if second != best else ""
+    ax.set_title(f"{chosen} clusters; the largest gap is at {best}{rest}", fontsize="medium")
     return ax
 
 
@@ -225,6 +261,50 @@ def selection(result: Any, ax: Any = None) -> Any:
     ax.set_title(f"Error by {result.criterion}, 1 = without denoising", fontsize="medium")
     ax.figure.colorbar(picture, ax=ax)
     return ax
+
+
+def control_chart(chart: Any, X: Any = None, *, names: int = 4, ax: Any = None) -> Any:
+    """T-squared and SPE row by row with their limits, alarms, and the sensors behind the longest.
+
+    Parameters
+    ----------
+    chart : ControlChart or fitted ProcessMonitor
+    X : array-like of shape (n, n_features) or None, default=None
+        Rows for a monitor.
+    names : int, default=4
+        Alarms, the longest first, whose sensor is written above them.
+    ax : two matplotlib Axes, a figure or None
+
+    Returns
+    -------
+    array of two matplotlib Axes
+    """
+    if not isinstance(chart, ControlChart):
+        chart = model_with("control_chart", chart, "chart").chart(rows_of("control_chart", X))
+    if ax is None:
+        _, ax = plt.subplots(2, 1, figsize=(8, 4.5), sharex=True, layout="constrained")
+    axes = row_of_axes(ax, 2)
+    rows = chart.rows if chart.rows.dtype.kind in "iufM" else np.arange(len(chart.rows))
+    longest = sorted(chart.episodes(), key=lambda part: part.start - part.stop)[:names]
+    for k, title in enumerate(("T-squared", "SPE")):
+        one, values, limit = axes[k], chart.statistics[:, k], chart.limits[k]
+        beyond = values > limit
+        one.plot(rows, values, color="0.35", lw=0.8)
+        one.plot(rows[beyond], values[beyond], "o", color=group_color(3), ms=3)
+        one.axhline(limit, color="0.1", lw=1, ls="--")
+        for part in longest:
+            one.axvspan(rows[part.start], rows[part.stop - 1], color=group_color(1), alpha=0.2)
+        if min(values.min(initial=1), limit) > 0 and values.max() > WIDE * np.median(values):
+            one.set_yscale("log")
+        one.margins(x=0.01, y=0.1)
+        one.set_ylabel(title)
+    above = axes[0].get_xaxis_transform()
+    for part in longest:
+        sensor, middle = "".join(name for name, _ in chart.top(part, 1)), part.start + part.stop
+        axes[0].text(rows[middle // 2], 1.02, sensor, transform=above, ha="center", size="small")
+    axes[1].set_xlabel("row")
+    axes[0].set_title(chart.sentence().split(";")[0], fontsize="medium", loc="left", pad=16)
+    return axes
 
 
 def attribution(

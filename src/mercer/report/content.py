@@ -189,6 +189,8 @@ class Report:
     attribution : Attribution, str or None
         Columns that drive the components, or why that is not known.
     significance : Significance or None
+    chart : ControlChart or None
+        Of all rows, if the model watches a process.
 
     Examples
     --------
@@ -245,7 +247,7 @@ class Report:
             X, columns, others = with_others(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
             scaled = X if scaling is None else scaling.apply(X)
-            inner_rows = scaled if inner is model else plain_rows(model._encoded(scaled, False))
+            inner_rows = scaled if inner is model else plain_rows(model._inner_rows(scaled))
             tell("scores")
             S = dense(inner.transform(inner_rows))
             if not S.shape[1]:
@@ -261,6 +263,9 @@ class Report:
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 color = name if color is None else color
+            self.chart = model.chart(scaled) if "chart" in dir(model) else None
+            if self.chart is not None:
+                others |= {"T2": self.chart.statistics[:, 0], "sensor": self.chart.sensor}
             self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
             n, d = S.shape[0], len(self.names)
@@ -304,12 +309,12 @@ class Report:
             if row_names is not None:
                 self.row_names = [str(name) for name in np.asarray(row_names)[index]]
             tell("pre-images")
-            self.walks = take_walks(inner, scaling)
+            self.walks = take_walks(inner, scaling) if model._of_columns else None
             self.history = recorded(inner, history)
             self.significance = significance or vars(inner).get("significance_")
             self.attribution: Attribution | str | None = None
             tell("columns that drive components")
-            if "attribute" in able:
+            if "attribute" in able and model._of_columns:
                 try:
                     attributed = inner.attribute(max_rows=ATTRIBUTION_ROWS)
                     self.attribution = replace(attributed, columns=tuple(self.names))

@@ -37,6 +37,8 @@ SCRIPTS = (
 BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
 SPECTRUM = 60
+# Points of a control chart.
+DRAWN = 400
 # Longest side of a thumbnail, and bytes of all of them before compression.
 SIDE = 64
 BYTES = 16_000_000
@@ -63,6 +65,7 @@ def render(content: Report) -> str:
     script = "(() => {\n'use strict';\n" + scripts + "})();\n"
     certified = "certificate_" in vars(content.inner)
     sections = [
+        section("Control chart", control_chart(content), "whole"),
         section("Rows unlike the others", outliers(content)),
         section("Columns that drive the components", attribution(content)),
         section("Spectrum", spectrum(content)),
@@ -323,6 +326,24 @@ def attribution(content: Report) -> str:
     )
 
 
+def control_chart(content: Report) -> str:
+    """T-squared and SPE of all rows over their limits, and the alarms with the sensors behind."""
+    chart = content.chart
+    if chart is None:
+        return ""
+    drawn = []
+    for k, name in enumerate(("T-squared", "SPE")):
+        # Beyond so many rows the highest of each stretch is drawn.
+        step = -(-len(chart.rows) // DRAWN)
+        starts = np.arange(0, len(chart.rows), step)
+        values = np.maximum.reduceat(chart.ratios[:, k], starts)
+        drawn.append(f"<h3>{name}</h3>{ratio_chart(starts, values, name)}")
+    return (
+        f"<p>{escape(chart.sentence())}. Statistics over their limits: rows above 1 are in alarm."
+        f"</p>{''.join(drawn)}{table(*chart.table())}"
+    )
+
+
 def facts(content: Report) -> str:
     """What was fitted, the certificate, and what the fit was told."""
     model, inner = content.model, content.inner
@@ -389,6 +410,23 @@ def convergence_chart(named, ylabel: str) -> str:
     label = f"{ylabel} from {seen.max():.2e} to {seen.min():.2e} in {last} passes"
     yticks = ticks(low, high, log=True)
     return with_axes(marks, x, y, last, yticks, "pass over the kernel matrix", ylabel, label)
+
+
+def ratio_chart(rows, values, name: str) -> str:
+    """A statistic over its limit row by row, on a logarithmic scale, and the limit."""
+    last = int(rows[-1]) + 1
+    low, high = max(values.min(), 1e-3) / 2, max(values.max(), 1.0) * 2
+    x = axis(0.5, last + 0.5, LEFT, WIDTH - RIGHT)
+    y = axis(low, high, HEIGHT - BOTTOM, TOP, log=True)
+    marks = [curve([(x(row), y(value)) for row, value in zip(rows, values, strict=True)])]
+    marks.append(line(LEFT, y(1.0), WIDTH - RIGHT, y(1.0), "interval"))
+    for row, value in zip(rows, values, strict=True):
+        if value > 1:
+            title = f"row {row}: {value:.3g} times the limit"
+            marks.append(group(title, element("circle", "dot", cx=x(row), cy=y(value), r=3)))
+    label = f"{name} over its limit, {int(np.sum(values > 1))} points above 1"
+    yticks = ticks(low, high, log=True)
+    return with_axes(marks, x, y, last, yticks, "row", "times the limit", label)
 
 
 def bar_chart(named: list[tuple[str, float]]) -> str:
