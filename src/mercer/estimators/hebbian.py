@@ -15,6 +15,7 @@ from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
+from ..kernels.function import NO_BATCHES, Objects
 from ..rows import ArrayRows, Rows, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
@@ -251,6 +252,8 @@ class HebbianKernelPCA(KernelModel):
         -------
         self
         """
+        if self._encoder() is Objects:
+            raise ValueError(NO_BATCHES)
         fresh, rows = unfitted(self), None
         if "expansion_" in vars(self):
             rows = self._open(X, reset=False)

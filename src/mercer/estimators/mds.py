@@ -121,7 +121,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         data) or estimated.
 
     certificate_ : Certificate
-        What is known of the error of eigenvalues and coordinates; with landmarks an estimate.
+        What is known of the error of eigenvalues and coordinates; with landmarks nothing bounds
+        it, and the intervals are infinite.
 
     correction_constant_ : float
         The constant that was added.

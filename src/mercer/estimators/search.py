@@ -220,8 +220,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             original, (X, sampled) = X, fresh._array_or_sample(X, SAMPLED_ROWS, again=True)
             if fresh._encoding is not None:
                 raise ValueError(
-                    "KernelPCASearch compares rows with their pre-images, and categories and "
-                    "missing entries have none. Pass columns of numbers."
+                    "KernelPCASearch compares rows with their pre-images, and objects, categories "
+                    "and missing entries have none. Pass columns of numbers."
                 )
             rng = check_random_state(self.random_state)
             learned, held = split(X.shape[0], min(HOLDOUT, MOST_HELD / X.shape[0]), rng)

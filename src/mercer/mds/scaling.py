@@ -28,7 +28,7 @@ from ..bases.points import PointBasis
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
-from ..fitting.certificate import NO_ROUNDING, Certificate, Rounding, certify
+from ..fitting.certificate import Certificate, Rounding, certify
 from ..fitting.moments import Moments
 from ..fitting.problems import EPS, Problem, roundings_of
 from ..kernels import Kernel, Precomputed, SquaredDistance
@@ -419,9 +419,9 @@ class LandmarkProblem(ScalingProblem):
         used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
         factor, of = total / max(used, TINY), self.landmark_spectrum
         spectrum = Spectrum(factor * of.total, factor * of.absolute, factor * of.least, exact=False)
-        # Nothing bounds what distances between other points are.
-        unbounded = Eigenpairs(pairs.values, Q, np.zeros(Q.shape[1]), bounded=False)
-        return place, Y, spectrum, certify(unbounded, n, total, (NO_ROUNDING,))
+        # Nothing bounds what distances between other points are, nor what they do to eigenvalues.
+        ends = np.full(Q.shape[1], np.inf)
+        return place, Y, spectrum, Certificate("estimate", -ends, ends, None, None, pairs.converged)
 
 
 def scaling_problem(task, distance, anchors, index, correction) -> ScalingProblem:
