@@ -53,8 +53,8 @@ from ._sklearn import BaseEstimator
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
 QUIET = Interval(Integral, -1, -1, closed="both")
-# Copies of sampled rows that fits to them may make.
-SAMPLE_COPIES = 16
+# Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
+SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -301,7 +301,7 @@ class Door(BaseEstimator):
         """The rows of X as one array; raises if they do not fit."""
         return self._open(X, reset=reset).as_array(type(self).__name__)
 
-    def _array_or_sample(self, X, most: int, again: bool) -> tuple[Any, Any]:
+    def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
         """The rows of X as one array, or uniform ones where they are too many or on a cluster.
 
         With their numbers; None for all rows. `again` says that X will be read once more.
@@ -311,7 +311,7 @@ class Door(BaseEstimator):
             return rows.as_array(type(self).__name__), None
         except ValueError:
             room = parse_bytes(self.memory) // (SAMPLE_COPIES * 8 * rows.shape[1])
-            most = max(self._least_rows, min(most, room))
+            most = max(self._least_rows, min(SAMPLED_ROWS, room))
             survey = SurveyOf(most, _checks.seed_from(self.random_state))
             sample = rows.sum(survey, "sampling rows", again=again).sample
         return sample.rows, sample.numbers

@@ -211,7 +211,7 @@ class NoveltyDetector(Detector):
         self
         """
         with all_or_nothing(self) as fresh:
-            X, numbers = fresh._array_or_sample(X, SAMPLED_ROWS, again=False)
+            X, numbers = fresh._array_or_sample(X)
             rng = check_random_state(self.random_state)
             n = X.shape[0]
             needed = (1 - self.false_alarms) / (self.false_alarms * n)
