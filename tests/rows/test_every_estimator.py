@@ -123,6 +123,14 @@ def test_a_fit_is_that_of_the_array_or_says_what_to_use(name, kind, tmp_path):
                 assert found == value
             else:
                 np.testing.assert_allclose(np.asarray(found), value, rtol=1e-9, atol=1e-9)
+    there.save(tmp_path / "model.mercer")
+    saved = vars(mercer.load(tmp_path / "model.mercer"))
+    for fact in {"labels_", "embedding_"} & vars(there).keys():
+        assert hasattr(getattr(there, fact), "compute") == (kind == "dask"), fact
+        assert kind != "dask" or fact not in saved
+        if not (name in SAMPLED and is_small):
+            found = np.asarray(getattr(there, fact))
+            np.testing.assert_allclose(found, getattr(here, fact), atol=1e-6)
     for method in ("transform", "predict", "score_samples", "reconstruction_error"):
         if hasattr(there, method) and name != "KernelCCA":
             scores = getattr(there, method)(source)

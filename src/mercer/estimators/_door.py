@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
 from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
-from ..compute.arrays import is_foreign, is_on_device
+from ..compute.arrays import is_dask, is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
+from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
 from ..fitting.functions import SurveyOf
@@ -258,7 +259,9 @@ class Door(BaseEstimator):
 
     def _is_saved(self, name: str) -> bool:
         """Whether a fitted attribute goes into the model's file."""
-        return type(self)._fitted[name].saved
+        value = vars(self).get(name)
+        is_elsewhere = is_dask(value) or is_cluster_table(value)  # as the rows are
+        return type(self)._fitted[name].saved and not is_elsewhere
 
     def _open(self, X, *, reset: bool) -> Rows:
         """The rows of X, wherever they are, checked once and for all."""

@@ -103,7 +103,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     embedding_ : array of shape (n_samples, n_components)
         The coordinates, centered, in falling order of variance. A dimension without a positive
         eigenvalue is zero. Of rows that are not in memory as what they were, such as a lazy Dask
-        array; none where it would not fit `memory`: `transform` gives coordinates.
+        array; none of files where it would not fit `memory`: `transform` gives coordinates.
 
     eigenvalues_ : array of shape (n_components,)
         Of the double-centered matrix: the squared norms of the columns of `embedding_`, zero
@@ -413,7 +413,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         spectrum, problem = result.spectrum, result.problem
         (strain, stress), rows, Y = result.misfit, task.rows, result.embedding
         room = task.engine.memory // COORDINATE_COPIES
-        if Y is None and 8 * problem.n_rows * len(result.values) <= room:
+        fits = rows._elsewhere or 8 * problem.n_rows * len(result.values) <= room
+        if Y is None and fits:
             Y = rows.map(replace(problem.first, map=result.map).of_rows())
         kept = {"embedding_": Y, "_points": vars(self).get("_points")}
         return {name: value for name, value in kept.items() if value is not None} | {
@@ -445,8 +446,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
         if isinstance(self.map_, scaling.LinearMap) and name in ("_anchors", "_distance"):
             return False
-        if name == "embedding_":  # lazy ones are where the rows are
-            return isinstance(self.embedding_, np.ndarray)
         if name == "_distance":
             return isinstance(self._distance, SAVED)
         return super()._is_saved(name) and not (name == "_anchors" and self._has_matrix())

@@ -116,12 +116,13 @@ class SpectralClustering(
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        The cluster of every row.
+        The cluster of every row; of rows on a cluster what `predict` gives, such as a lazy Dask
+        array, which model files leave out.
 
     embedding_ : array of shape (n_samples, n_components)
-        The leading eigenvectors by rows of unit length. Of rows that are not in memory, and whose
-        coordinates would not fit `memory`, there is none: centers are found on 100,000 uniform
-        rows, all get labels, and `transform` gives coordinates.
+        The leading eigenvectors by rows of unit length, lazily of rows on a cluster. Of rows read in
+        blocks whose coordinates would not fit `memory` there is none: centers are found on 100,000
+        uniform rows, as on a cluster, all get labels, and `transform` gives coordinates.
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities. Those of a kernel are made when they are asked for, and take n_samples^2
@@ -201,7 +202,7 @@ class SpectralClustering(
         "n_init": [AT_LEAST_1],
     }
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
-        "labels_": kept("n int"),
+        "labels_": Fitted("n int"),
         "assignment_": kept("Centers|Rotated|Pivoted k"),
         "embedding_": NOT_SAVED,
     }
@@ -244,20 +245,26 @@ class SpectralClustering(
         n, map_, like = task.rows.shape[0], result.map, like_of(task.rows)
         # Coordinates with a copy, and what k-means makes of them.
         room = task.engine.memory // (COORDINATE_COPIES * 8 * result.pairs.values.size)
-        is_sampled = task.array is None and n > room
-        V = None if is_sampled else self._at_rows(result, task)
-        if is_sampled:
+        lazy = task.rows._elsewhere
+        is_sampled = task.array is None and not lazy and n > room
+        if is_sampled or lazy:
             V = map_.functions(task.rows.sample(min(room, SAMPLED_ROWS), task.seed))
+        else:
+            V = self._at_rows(result, task)
         seed, assign = check_random_state(self.random_state), ASSIGNING[self.assign_labels]
         assignment = assign(V, self.n_clusters, self.n_init, seed)
         attributes = super()._attributes(result, plan, task) | {"assignment_": assignment}
+        if is_sampled or lazy:
+            labels = task.rows.map(at_rows(map_, assignment.labels, ()))
+            attributes["labels_"] = whole_numbers(labels)
+        else:
+            attributes["labels_"] = restore(assignment.labels(V), like)
         if is_sampled:
-            labels = np.asarray(task.rows.map(at_rows(map_, assignment.labels, ())))
-            return attributes | {"labels_": labels.astype(np.int32)}
-        return attributes | {
-            "embedding_": restore(directions(V), like),
-            "labels_": restore(assignment.labels(V), like),
-        }
+            return attributes
+        Y: Any = restore(directions(V), like)
+        if lazy:
+            Y = task.rows.map(at_rows(map_, directions, result.pairs.values.shape))
+        return attributes | {"embedding_": Y}
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)
@@ -288,9 +295,7 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
-        labels = self._functions(X, self.assignment_.labels, ())
-        is_array = isinstance(labels, np.ndarray) or is_dask(labels)
-        return labels.astype(int) if is_array else labels
+        return whole_numbers(self._functions(X, self.assignment_.labels, ()))
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -305,3 +310,9 @@ class SpectralClustering(
         array of shape (n, n_components)
         """
         return self._functions(X, directions, self.eigenvalues_.shape)
+
+
+def whole_numbers(labels: Any) -> Any:
+    """Labels of type int, where they are one array or a lazy one."""
+    is_array = isinstance(labels, np.ndarray) or is_dask(labels)
+    return labels.astype(int) if is_array else labels
