@@ -15,6 +15,7 @@ from mercer.compute import LocalEngine
 from mercer.hebbian import (
     GAINS,
     READOUTS,
+    GainUnit,
     GrowingHebbian,
     HebbianRule,
     MetaDescentRule,

@@ -90,7 +90,7 @@ def check_others(made, to_pandas):
         "diffusionmap": DiffusionMap(2, **given),
         "classicalmds": ClassicalMDS(2, landmarks=N, random_state=0),
         "hebbiankernelpca": HebbianKernelPCA(2, kernel="rbf", n_passes=9, **given),
-        "nystroem": Nystroem(5, gamma=0.3, random_state=0),
+        "nystroem": Nystroem(n_components=5, gamma=0.3, random_state=0),
     }
     for name, here in fits.items():
         there = clone(here).fit(table)
@@ -111,14 +111,15 @@ def check_others(made, to_pandas):
         found = found.drop(columns=COLUMNS).to_numpy()[:, 0]
         assert adjusted_rand_score(found, clusters.labels_) == 1
     detector = NoveltyDetector(3, **given).fit(table)
-    assert 0 < detector.threshold_ < 1 if hasattr(detector, "threshold_") else True
-    scores = to_pandas(detector.score_samples(table)).set_index("text").loc[drawn()["text"]]
-    scores = scores.drop(columns=COLUMNS).to_numpy(float)[:, 0]
+    scores = to_pandas(detector.score_samples(table)).set_index("text")["score"]
+    scores = scores.loc[drawn()["text"]].astype(float)
     assert_allclose(scores, detector.score_samples(X), atol=1e-9)
-    assert 0 < np.mean(scores >= detector.offset_) <= 1
+    assert 0.8 < np.mean(scores >= detector.offset_) <= 1
+    with pytest.raises(ValueError, match="whose score is below offset_"):
+        detector.predict(table)
     inner = KernelPCA(basis=given["basis"], random_state=0)
     found = KernelPCASearch(model=inner, **search).fit(table)
-    assert found.best_params_.keys() == KernelPCASearch(model=inner, **search).fit(X).best_params_.keys()
+    assert found.best_params_["n_components"] in (2, 4)
     assert len(to_pandas(found.transform(table))) == N
 
 

@@ -143,7 +143,7 @@ class SpectralInput(Door):
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
-        """Values of the functions at the training rows, or at some of those on a cluster, (n, k)."""
+        """Values of the functions at the training rows, or some of those on a cluster, (n, k)."""
         if result.functions is not None:
             return result.functions
         if task.array is not None:

@@ -21,7 +21,7 @@ from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted, kept
+from ._door import NOT_SAVED, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput, at_rows
 

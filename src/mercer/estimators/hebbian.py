@@ -308,7 +308,8 @@ class HebbianKernelPCA(KernelModel):
                 f"{asked[0]}= is about coefficients of all rows, and with {basis.noun} there are "
                 "none. Leave it out, or use basis='points', which needs all rows in one place."
             )
-        return hebbian.RowwiseProblem.of(components_problem(task, basis), task.rows)
+        problem: Any = components_problem(task, basis)
+        return hebbian.RowwiseProblem.of(problem, task.rows)
 
     def _solver(self, X=None) -> hebbian.Hebbian:
         solver = hebbian.Hebbian()

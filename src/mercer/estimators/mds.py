@@ -260,7 +260,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         first, second = self.goodness_of_fit_
         how = "" if self.spectrum_.exact else ", estimated"
         p, Y = len(self.eigenvalues_), vars(self).get("embedding_")
-        of = f"{Y.shape[0]:,} points" if hasattr(Y, "shape") else "points"
+        of = f"{len(Y):,} points" if isinstance(Y, np.ndarray) else "points"
         negative = "none, the distances are Euclidean"
         if self.negative_share_ >= ROUNDING:
             share = self.least_eigenvalue_ / max(float(self.eigenvalues_[0]), 1e-300)
@@ -381,7 +381,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _problem(self, task, basis) -> scaling.ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
         rows, matrix, given = task.rows, self._has_matrix(), np.ndim(self.landmarks) > 0
-        index, marks, X = None, None, vars(self).get("_points")
+        X: Any = vars(self).get("_points")
+        index, marks = None, None
         if matrix or given:
             index = self._landmark_rows(scaling.count_of(rows), task.rng)
         if matrix and index is not None:

@@ -120,9 +120,9 @@ class SpectralClustering(
         array, which model files leave out.
 
     embedding_ : array of shape (n_samples, n_components)
-        The leading eigenvectors by rows of unit length, lazily of rows on a cluster. Of rows read in
-        blocks whose coordinates would not fit `memory` there is none: centers are found on 100,000
-        uniform rows, as on a cluster, all get labels, and `transform` gives coordinates.
+        The leading eigenvectors by rows of unit length, lazily of rows on a cluster. Of rows read
+        in blocks whose coordinates would not fit `memory` there is none: centers are found on
+        100,000 uniform rows, as on a cluster, all get labels, and `transform` gives coordinates.
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities. Those of a kernel are made when they are asked for, and take n_samples^2

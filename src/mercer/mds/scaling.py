@@ -188,7 +188,7 @@ class Placing:
     """
 
     map: Any
-    basis: PointBasis
+    basis: Any
 
     @classmethod
     def of(cls, place: Any, distance: Any, points: Any, engine: Any) -> "Placing":
@@ -214,7 +214,8 @@ class Placing:
 
     def of_rows(self) -> OfExpansion:
         """The coordinates as a function of rows."""
-        return OfExpansion(self, Placing.coordinates, (self.map.size,), "coordinates")
+        this: Any = self
+        return OfExpansion(this, Placing.coordinates, (self.map.size,), "coordinates")
 
 
 @dataclass(frozen=True)
