@@ -391,8 +391,8 @@ def test_significance_of_a_model(X, run, capsys):
     assert 0 <= facts["n_significant"] <= 3 and facts["n_rows"] == 30
     assert main(["significance", "m.mercer", "rows.csv", "--rows", "30"]) == 0
     assert "stand above noise" in capsys.readouterr().out
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "2"]) == 2
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "0.01"]) == 1
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "2"]) == 2
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "0.01"]) == 1
     assert "n_permutations" in capsys.readouterr().err
 
 
@@ -461,6 +461,9 @@ def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):
     assert adjusted_rand_score(np.load("labels.npy"), truth) == 1
     ties = run("cluster", "rings.npy", "-k", 2, "--neighbors", 6, "--labels", "cluster_qr")
     assert adjusted_rand_score(ties["result"]["cluster"], truth) == 1
+    found = run("cluster", "rings.npy", "-k", "auto", "--gaps", "gaps.png", "-o", "found.npy")
+    assert found["clusters"] == 2 and int(np.argmax(found["eigengaps"][1:])) == 0
+    assert Path("gaps.png").stat().st_size > 5000
     few = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "--landmarks", 100)
     theirs = SpectralClustering(2, gamma=5.0, random_state=0).fit(X).labels_
     assert adjusted_rand_score(few["result"]["cluster"], theirs) == 1
@@ -474,9 +477,9 @@ def test_embed_gives_the_coordinates_of_the_estimators(tmp_path, monkeypatch, ru
     ours = SpectralEmbedding(2, n_neighbors=9, random_state=0).fit(X)
     np.testing.assert_allclose(np.load("map.npy"), ours.embedding_, atol=1e-8)
     np.testing.assert_allclose(facts["eigenvalues"], ours.eigenvalues_, atol=1e-8)
-    walk = ("--diffusion", "--alpha", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
+    walk = ("--diffusion", "--density-power", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
     found = run("embed", "rows.npy", *walk)["result"]
-    ours = DiffusionMap(2, alpha=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
+    ours = DiffusionMap(2, density_power=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.column_stack([found["x1"], found["x2"]]), ours, atol=1e-8)
 
 

@@ -3,6 +3,7 @@
 The device is a GPU where there is one, else the CPU, whose tensors pass for those of a GPU.
 """
 
+import inspect
 import pickle
 import sys
 import warnings
@@ -83,10 +84,17 @@ ESTIMATORS = {
     "metric scaling": ClassicalMDS(2, metric="cityblock", random_state=0),
 }
 # What each offers, as functions of the model, rows and targets; `S` are its scores.
+
+
+def known_noise(model):
+    """An option of `KernelPCA.denoise`, which else says that rows without noise have none."""
+    return {"noise": 0.3} if "noise" in inspect.signature(model.denoise).parameters else {}
+
+
 OFFERS = {
     "transform": lambda model, X, S: S,
     "inverse_transform": lambda model, X, S: model.inverse_transform(S),
-    "denoise": lambda model, X, S: model.denoise(X),
+    "denoise": lambda model, X, S: model.denoise(X, **known_noise(model)),
     "reconstruction_error": lambda model, X, S: model.reconstruction_error(X),
     "score": lambda model, X, S: model.score(X),
     "unit_features": lambda model, X, S: model.unit_features(X),
@@ -254,7 +262,7 @@ def check_pictures(model, rows, folder):
         plot.spectrum(model)
         plot.scores(model.transform(rows))
         plot.preimages(model)
-        plot.denoised(rows, model.denoise(rows))
+        plot.denoised(rows, model.denoise(rows, noise=0.3))
         plot.attribution(model.attribute(rows))
         if hasattr(model, "landmarks_"):
             plot.landmarks(model, rows)

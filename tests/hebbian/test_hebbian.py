@@ -610,6 +610,7 @@ def test_streams_of_rows_without_variance(draw, kind):
     }[kind]
     for kernel in ("poly", "linear", "rbf", "laplacian", "cosine"):
         settings = {"kernel": kernel, "degree": int(rng.integers(1, 6)), "coef0": rng.integers(2)}
+        settings["gamma"] = None
         options = [{}, {"budget": 4}, {"novelty": 0.01}, {"forgetting": 0.9, "budget": 6}][draw % 4]
         model = HebbianKernelPCA(2, block=int(rng.integers(2, 40)), **settings, **options)
         for start in range(0, len(rows), 50):

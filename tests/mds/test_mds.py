@@ -368,7 +368,7 @@ def changed(i, j, value, mirror=True):
         ({"landmarks": [1, 5]}, changed(1, 2, -1.0), "X holds negative distances"),
         ({"landmarks": [1, 2]}, changed(1, 2, 9.0, mirror=False), "Array must be symmetric"),
         ({"landmarks": [1, 99]}, cityblock(12), "row numbers below n_samples=12"),
-        ({"landmarks": [0.5, 1.5]}, cityblock(12), "row numbers below n_samples=12"),
+        ({"landmarks": [0.5, 1.5]}, cityblock(12), "each an int"),
         ({"n_components": 0}, cityblock(12), "'n_components' parameter"),
         ({"correction": "more"}, cityblock(12), "'correction' parameter"),
         ({"metric": "cityblock"}, cityblock(12), "not both"),

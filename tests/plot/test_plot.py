@@ -47,6 +47,19 @@ def model(rows):
     return KernelPCA(3, kernel="rbf", basis=Landmarks(size=12), random_state=0).fit(rows)
 
 
+def test_eigengaps_show_the_evidence(rows):
+    groups = np.vstack([rows + 20 * k for k in range(3)])
+    model = SpectralClustering("auto", max_clusters=6, random_state=0).fit(groups)
+    ax = plot.eigengaps(model)
+    assert_allclose([bar.get_height() for bar in ax.patches], model.eigengaps_[1:])
+    assert ax.get_title().startswith("3 clusters; the largest gap is at 3, then ")
+    dark = [bar.get_facecolor()[0] < 0.5 for bar in ax.patches]
+    assert dark == [k == 3 for k in range(2, 7)]
+    assert plot.eigengaps(model.with_clusters(4)).get_title().startswith("4 clusters; the largest")
+    with pytest.raises(ValueError, match="n_clusters='auto'"):
+        plot.eigengaps(SpectralClustering(2, random_state=0).fit(groups))
+
+
 def places(ax):
     """Where each collection of points lies."""
     return [np.asarray(points.get_offsets()) for points in ax.collections]
@@ -411,6 +424,7 @@ DRAWN = {
     "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
     "control_chart": ("monitor", lambda m, X: (m, X)),
     "convergence": ("hebbian", lambda m, X: (m,)),
+    "eigengaps": ("clustering", lambda m, X: (m,)),
     "denoised": ("model named", lambda m, X: (m, X[:3])),
     "embedding": ("embedding", lambda m, X: (m,)),
     "landmarks": ("named", lambda m, X: (m, X)),

@@ -127,4 +127,4 @@ def test_what_is_not_there():
         cells.diffusion_map(adata, neighbors_key="mine")
     with pytest.raises(ValueError, match="must be 'connectivities' or 'distances'"):
         cells.diffusion_map(adata, use="ties")
-    assert DiffusionMap().alpha == 0.5
+    assert DiffusionMap().density_power == 0.5

@@ -89,6 +89,29 @@ def test_mixed_frames_against_the_formula(key, holes):
     assert list(model.feature_names_in_) == list(X.columns)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ordered_categories_are_compared_by_rank(seed, tmp_path):
+    """As the column of their ranks; text, new rows and files follow the order of the fit."""
+    rng = generator(730, seed)
+    grades = list(rng.permutation(["low", "some", "much", "most"]))  # any spelling, this order
+    rank, other = rng.integers(0, 4, 40), rng.random(40)
+    ordered = pd.Categorical([grades[i] for i in rank], categories=grades, ordered=True)
+    X = pd.DataFrame({"grade": ordered, "number": other})
+    X.loc[3, "grade"] = None
+    as_ranks = pd.DataFrame({"grade": rank / 3.0, "number": other})
+    as_ranks.loc[3, "grade"] = np.nan
+    new = pd.DataFrame({"grade": [grades[1], "unknown", grades[3]], "number": [0.1, 0.5, 0.9]})
+    model = KernelPCA(3, kernel="gower").fit(X)
+    wanted = KernelPCA(3, kernel="gower").fit(as_ranks)
+    np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
+    model.save(tmp_path / "m.mercer")
+    ranks = pd.DataFrame({"grade": [1 / 3, 1.0], "number": [0.1, 0.9]})
+    for one in (model, mercer.load(tmp_path / "m.mercer")):
+        S = one.transform(new)
+        np.testing.assert_allclose(np.abs(S[[0, 2]]), np.abs(wanted.transform(ranks)), atol=1e-8)
+        assert np.isfinite(S).all()
+
+
 @pytest.mark.parametrize("key", range(5))
 def test_definite_wherever_rows_are(key):
     """Also far outside the ranges, where 1 - |x - z| / range without the maximum is not."""
@@ -238,7 +261,11 @@ def test_command_takes_texts(file, holes, tmp_path, monkeypatch, capsys):
             rows.to_parquet(name + file)
     options = ["--kernel", "gower", "--components", "3"]
     assert main(["fit", file, *options, "-o", "m.mercer"]) == 0
-    assert "left out: color" not in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "left out: color" not in told.err and "5 columns" in told.out
+    assert main(["fit", file, *options, "--drop", "town", "-o", "few.mercer"]) == 0
+    told = capsys.readouterr()
+    assert "used 4; left out: town" in told.err and "4 columns" in told.out
     assert main(["transform", "m.mercer", "new-" + file, "-o", "scores.npy"]) == 0
     model = KernelPCA(3, kernel="gower").fit(table)
     wanted = model.transform(new)

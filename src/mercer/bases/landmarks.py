@@ -15,6 +15,7 @@ from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to
 from ..compute.arrays import Array, dtype_name, some_of
 from ..exceptions import tell
 from ..kernels import Kernel
+from ..kernels.base import float_dtype
 from ..selectors import RPCholesky, Selector
 from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
@@ -115,7 +116,7 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        if dtype_name(X.dtype) != "float64":
+        if dtype_name(float_dtype(X)) != "float64":
             spread = kernel.spread(X)
             single = bool(spread <= DRAFT_SPREAD)
             if spread == np.inf:  # there may be entries that single precision cannot hold
@@ -193,6 +194,11 @@ class Landmarks(BasisRecipe):
         settings = [self.size, self.error, self.points, self.indices]
         if sum(value is not None for value in settings) > 1:
             raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
+        size = self.size
+        if size is not None and not 0 < size < 1 and (size < 1 or size != int(size)):
+            raise ValueError(
+                f"Landmarks: size={size!r} must be a whole number above 0 or a share in (0, 1)."
+            )
 
     def count(self, n: int, n_components: int | None = None) -> int:
         """Number of landmarks for n rows."""
@@ -200,11 +206,6 @@ class Landmarks(BasisRecipe):
             return min(n, max(LEAST, PER_COMPONENT * (n_components or 0)))
         if isinstance(self.size, float) and 0 < self.size < 1:
             return max(1, round(self.size * n))
-        if self.size < 1 or self.size != int(self.size):
-            raise ValueError(
-                f"Landmarks: size={self.size!r} must be a whole number above 0 or a share "
-                "in (0, 1)."
-            )
         if self.size > n:
             tell(
                 f"{self.size:,} landmarks were asked for, and there are {n:,} rows: every row is a "

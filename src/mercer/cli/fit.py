@@ -205,13 +205,24 @@ def cluster(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     settings |= {"assign_labels": args.labels}
     model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
-    sizes = np.bincount(model.labels_, minlength=args.clusters)
+    count, gaps = model.n_clusters_, model.eigengaps_
+    sizes = np.bincount(model.labels_, minlength=count)
     summary = [
         ("rows", f"{X.shape[0]:,}"),
         ("cluster sizes", " ".join(str(size) for size in sizes)),
         ("eigenvalues", f"{rounded(model)} (1 means a fully separate cluster)"),
     ]
-    facts = {"rows": X.shape[0], "clusters": args.clusters, "sizes": sizes}
+    if args.clusters == "auto":
+        best = 2 + np.argsort(-gaps[1:], kind="stable")[:3]
+        evidence = ", ".join(f"{gaps[k - 1]:.3f} for {k}" for k in best)
+        summary.insert(1, ("clusters", f"{count} by eigengap ({evidence})"))
+    if args.gaps is not None:
+        from ..plot import eigengaps
+
+        figure: Any = eigengaps(model).figure
+        with whole_file(args.gaps, args.force) as draft:
+            figure.savefig(draft, dpi=130)
+    facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = beside(table.kept(), {"cluster": model.labels_})
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
 
@@ -221,7 +232,8 @@ def embed(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
     if args.diffusion:
-        make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
+        make, settings = estimators.DiffusionMap, settings | {"t": args.steps}
+        settings["density_power"] = args.density_power
     model = make(args.components, **settings).fit(X)
     summary = [
         ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),

@@ -304,7 +304,7 @@ def significance(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "significance")
     tested = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
-        alpha=args.alpha,
+        level=args.level,
         n_permutations=args.shuffles,
         n_bootstrap=args.draws,
         max_rows=args.rows,

@@ -164,6 +164,11 @@ def memory(text: str) -> str:
 
 #: Types of values by their names in the table of commands; those with an argument are functions.
 TYPES: dict[str, Callable] = {
+    "clusters": checked(
+        lambda text: text if text == "auto" else int(text),
+        lambda value: value == "auto" or value >= 1,
+        "a whole number of at least 1, or auto",
+    ),
     "components": checked(
         number,
         lambda value: 0 < value < 1 or (value >= 1 and isinstance(value, int)),

@@ -65,6 +65,7 @@ class InputTable:
         row_names: str | None = None,
     ):
         args.table, self.args = self, args
+        self.compared: list[str] = []  # columns of texts that the model takes
         self.row_names = row_names if args.id is None else None
         self.kept_names = [*filter(None, dict.fromkeys([args.id, *(vars(args).get("keep") or ())]))]
         self.image_shape, self.files, self.chosen = None, {}, False
@@ -156,6 +157,7 @@ class InputTable:
         X = np.concatenate([np.zeros((0, self.source.n_columns)), *pieces])
         for name in texts:
             self.left_out.pop(name, None)
+        self.compared = texts
         numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
         others = self.source.others(texts) if texts else {}
         return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
@@ -192,7 +194,8 @@ class InputTable:
             missing["rows_dropped"] = self.source.dropped
         elif isinstance(self.source, files.FillMissing):
             missing["cells_filled"] = self.source.filled
-        used = self.source.n_columns if self.columns is None else self.columns
+        used: Any = self.source.n_columns if self.columns is None else self.columns
+        used = used + (len(self.compared) if self.columns is None else self.compared)
         facts = {"name": self.source.name, "used": used}
         return facts | {"left_out": self.left_out, "missing": missing}
 
@@ -208,7 +211,8 @@ class InputTable:
             yield f"{name}: no column {self.row_names!r}, which named the rows of the fit"
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
-            yield f"{name}: used {source.n_columns}; left out: {listed(unused)}"
+            used = source.n_columns + len(self.compared)
+            yield f"{name}: used {used}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):

@@ -453,6 +453,8 @@ def make_engine(
         device = f"cuda:{device_index(X)}"
     if device is None or (isinstance(device, str) and device == "cpu"):
         return LocalEngine(parse_bytes(memory), threads, on_tiles)
+    if isinstance(device, str) and not re.fullmatch(r"(cpu|cuda)(:\d{1,3})?", device):
+        raise ValueError(f"device={device!r:.60} is not supported. Give None, 'cpu' or 'cuda'.")
     needed("torch", "torch", f"device={str(device)!r}")
     from .device import TorchEngine
 

@@ -28,7 +28,7 @@ from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
+from ._checks import AT_LEAST_1, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
@@ -41,7 +41,7 @@ GRAPH_BYTES = 88
 SIGN_ROWS = 20_000
 # Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
 # already a share of them does.
-USUAL_NEIGHBORS, NEIGHBOR_SHARE = 15, 4
+USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,10 +54,8 @@ class SpectralInput(Door):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
         "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
-        "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
         "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
         "neighbor_weights": [StrOptions({"uniform", "local"})],
-        "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "affinity_": NOT_SAVED,
@@ -75,14 +73,14 @@ class SpectralInput(Door):
     affinity: str | Kernel | Callable[..., Any] = "auto"
     n_neighbors: int | str | None = "auto"
     neighbor_search: str = "auto"
-    neighbor_weights: str = "uniform"
+    neighbor_weights: str = "local"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
     kernel_params: dict[str, Any] | None = None
     basis: str | bases.BasisRecipe = "auto"
-    eigen_solver: str | Solver | None = "auto"
-    eigen_tol: float | str = "auto"
+    eigen_solver: str | Solver = "auto"
+    tol: float = 0.0
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None
     n_jobs: int | None = None
@@ -323,11 +321,8 @@ class SpectralInput(Door):
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device
 
-    def _tolerance(self) -> float:
-        return self.tol if self.eigen_tol == "auto" else float(self.eigen_tol)
-
     def _solver(self, X=None) -> Any:
-        asked = "auto" if self.eigen_solver is None else self.eigen_solver
+        asked = self.eigen_solver
         if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
             asked = GraphArpack() if asked in ("auto", "arpack") else asked
         return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked

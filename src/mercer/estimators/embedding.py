@@ -18,7 +18,6 @@ from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
-from ..solvers import Solver
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import NOT_SAVED, Fitted
@@ -39,7 +38,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
 
     n_components: int = 2
     _: KW_ONLY
-    eigen_solver: str | Solver | None = None
+    #: Vectors are then right to about this over the gap of their eigenvalues.
+    tol: float = 1e-8
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "embedding_": Fitted("n k"),
@@ -49,8 +49,6 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     #: How many functions are constant: on the pieces of a graph, or on all rows.
     _apart = 1
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
-    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
-    tol = 1e-8
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Embed the rows of X.
@@ -169,7 +167,7 @@ class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
     As `sklearn.manifold.SpectralEmbedding`, with a `transform`, within a memory budget, by
-    landmarks where rows are many, and with 15 neighbors in place of a tenth of the rows. The
+    landmarks where rows are many, and with 10 neighbors in place of a tenth of the rows. The
     eigenvectors of D^{-1/2} K D^{-1/2} after the first, over the roots of the degrees (Belkin &
     Niyogi 2003), K without its diagonal.
 
@@ -197,11 +195,11 @@ class SpectralEmbedding(GraphEmbedding):
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact
         up to 20,000 rows, and always for a graph of neighbors.
 
-    eigen_solver : "auto", str, Solver or None, default=None
+    eigen_solver : "auto", str or Solver, default="auto"
         As in `mercer.SpectralClustering`.
 
-    eigen_tol : float or "auto", default="auto"
-        Largest residual of an eigenpair; "auto" is 1e-8.
+    tol : float, default=1e-8
+        Largest residual of an eigenpair.
 
     random_state : int, RandomState or None, default=None
         Start vectors and landmarks.
@@ -296,7 +294,7 @@ class DiffusionMap(GraphEmbedding):
     n_components : int, default=2
         Coordinates.
 
-    alpha : float, default=0.5
+    density_power : float, default=0.5
         How much of the density of rows is taken out: 0 keeps it (the graph Laplacian), 1/2 is the
         Fokker-Planck operator of a system that drifts and diffuses, 1 the geometry of the rows
         alone (Laplace-Beltrami), however densely they lie. At most 20.
@@ -315,7 +313,7 @@ class DiffusionMap(GraphEmbedding):
     degree, coef0, kernel_params, n_neighbors, neighbor_search, neighbor_weights, basis
         As in `mercer.SpectralEmbedding`.
 
-    eigen_solver, eigen_tol, random_state
+    eigen_solver, tol, random_state
         As in `mercer.SpectralEmbedding`.
 
     device, memory, n_jobs, verbose
@@ -347,7 +345,7 @@ class DiffusionMap(GraphEmbedding):
     >>> import numpy as np
     >>> from mercer import DiffusionMap
     >>> X = np.linspace(0, 1, 50)[:, None] ** 2
-    >>> model = DiffusionMap(n_components=1, alpha=1, gamma=50.0, random_state=0).fit(X)
+    >>> model = DiffusionMap(n_components=1, density_power=1, gamma=50.0, random_state=0).fit(X)
     >>> steps = np.diff(model.embedding_[:, 0])
     >>> bool(np.all(steps > 0) or np.all(steps < 0))
     True
@@ -357,18 +355,18 @@ class DiffusionMap(GraphEmbedding):
 
     _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
         # Beyond, powers of the densities leave the range of float64.
-        "alpha": [Interval(Real, 0, 20, closed="both")],
+        "density_power": [Interval(Real, 0, 20, closed="both")],
         "t": [NOT_NEGATIVE],
     }
     _title, _rests = "diffusion map", True
 
     _: KW_ONLY
-    alpha: float = 0.5
+    density_power: float = 0.5
     t: float = 1
     affinity: str | Kernel | Callable[..., Any] = "rbf"
 
     def _problem(self, task, basis):
-        basis, alpha = self._without_diagonal(basis), float(self.alpha)
+        basis, alpha = self._without_diagonal(basis), float(self.density_power)
         if basis.spans_data:
             return DiffusionProblem(basis, float(self.t), alpha)
         return ReducedDiffusionProblem.of(basis, task.rows, alpha)

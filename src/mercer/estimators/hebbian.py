@@ -45,7 +45,13 @@ class HebbianKernelPCA(KernelModel):
     n_components : int, default=10
         Number of components.
 
-    kernel, gamma, degree, coef0, kernel_params
+    kernel : str, Kernel or callable, default="rbf"
+        As in `KernelPCA`.
+
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        As in `mercer.StreamingKernelPCA`: measured on the rows of `fit`, or on the first batches.
+
+    degree, coef0, kernel_params
         As in `KernelPCA`.
 
     gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.hebbian, default="auto"
@@ -192,6 +198,8 @@ class HebbianKernelPCA(KernelModel):
 
     n_components: int = 10
     _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: Any = "auto"
     gain: Any = "auto"
     eta0: float | None = None
     mu: float | None = None
@@ -253,11 +261,15 @@ class HebbianKernelPCA(KernelModel):
         -------
         self
         """
+        fresh, rows = unfitted(self), None
         if "expansion_" in vars(self):
-            return self._learn_batch(X, first=False)
-        fresh = unfitted(self)
+            rows = self._open(X, reset=False)
+            stream = vars(self).get("_stream")
+            if stream is None or not self._relearns(stream.points):
+                return self._learn_batch(rows, first=False)
+            fresh, rows = self._begun_again(stream.points, rows)
         try:
-            fresh._learn_batch(X, first=True)
+            fresh._learn_batch(fresh._open(X, reset=True) if rows is None else rows, first=True)
         finally:
             if "expansion_" in vars(fresh):
                 become(self, fresh)
@@ -343,9 +355,8 @@ class HebbianKernelPCA(KernelModel):
             self.gain, **{name: value for name, value in settings.items() if name in names}
         )
 
-    def _learn_batch(self, X, first: bool):
+    def _learn_batch(self, rows, first: bool):
         """Learn the rows of a batch; what an interrupt leaves is the model of whole blocks."""
-        rows = self._open(X, reset=first)
         array = rows.as_array("partial_fit of HebbianKernelPCA")
         array = array if is_sparse(array) else to_numpy(array)
         stream = self._stream_for(array, first)

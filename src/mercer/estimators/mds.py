@@ -21,6 +21,7 @@ from ..rows import Opening, Rows, in_memory, open_rows
 from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
+    ROW_NUMBERS,
     Interval,
     StrOptions,
     checked_array,
@@ -173,7 +174,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
         "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {

@@ -48,7 +48,9 @@ class ArraySource(RowSource):
         check_numbers(array.shape, np.dtype(array.dtype), name)
         self.n_rows, self.n_columns = (int(size) for size in array.shape)
         self.dtype, self.sparse = float_of(array.dtype), is_sparse(array)
-        self.array = array if isinstance(array, np.ndarray) or self.sparse else None
+        # Numbers of extended precision are rounded as they are read.
+        in_place = isinstance(array, np.ndarray) and array.dtype.char != "g"
+        self.array = array if in_place or self.sparse else None
 
     def chunks(self, rows):
         """Slices that begin where stored chunks do, so that none is decoded twice."""

@@ -43,6 +43,8 @@ SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
+# Rows up to which LAPACK, which takes under two seconds for them, is held at one thread of BLAS.
+ONE_THREAD_ROWS = 3000
 ONLY = "the only exact method that fits the memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
@@ -468,9 +470,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
     if problem.is_zero():
         return solvers.no_variance(problem.size, work.r), plan
     progress.foresee(plan.chosen.seconds, plan.advice)
-    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
-    # each other, for seconds when another process holds a core.
-    many = isinstance(solver, solvers.Dense) and problem.size > 1500
+    # Threads of BLAS wait for each other in LAPACK: where other processes held the cores, two took
+    # 6.8 s of processor time for 1,797 rows that took one 0.3 s. Beyond this they may save more.
+    many = isinstance(solver, solvers.Dense) and problem.size > ONE_THREAD_ROWS
     settings = {"keeps_tiles": solver.keeps_tiles, "forms_matrix": solver.reads_rows}
     try:
         with (

@@ -601,6 +601,10 @@ def fits_single(X) -> bool:
     return 1e-30 < largest < 1e30 or largest == 0
 
 
+# Distances of so many roundings of the largest entry are none.
+ROUNDINGS = 16
+
+
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
     """The median or mean distance between at most 1,000 rows; fewer if they are very wide."""
     from scipy.spatial.distance import cdist, pdist
@@ -615,8 +619,8 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
         sample = arrays.some_of(X, np.sort(rng.choice(X.shape[0], most, replace=False)))
     n, step = sample.shape[0], min(128, arrays.block_rows(X))
     # Squares of huge or tiny numbers would overflow or underflow.
-    unit = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
-    unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
+    largest = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
+    unit = 1.0 if largest == 0 or 1e-100 < largest < 1e100 else largest
 
     def scaled(i):
         # Indexing loads blocks that are not in memory.
@@ -630,9 +634,11 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
             part = pdist(rows, metric) if i == j else cdist(rows, scaled(j), metric).ravel()
             distances[done : done + part.size] = part
             done += part.size
-    if kind == "mean":
-        return unit * float(distances.mean())
-    return unit * float(np.median(distances, overwrite_input=True))
+    typical = float(distances.mean() if kind == "mean" else np.median(distances))
+    # Rows that differ by their rounding are equal.
+    eps = np.finfo("float32" if arrays.dtype_name(X.dtype) == "float32" else "float64").eps
+    rounding = ROUNDINGS * float(eps) * largest / unit * X.shape[1] ** 0.5
+    return unit * typical if typical > rounding else 0.0
 
 
 def centering_spread(kernel, X) -> float:

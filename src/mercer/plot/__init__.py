@@ -9,6 +9,7 @@ style or place besides color, so that all pictures read in grey.
 | `scores` | rows by two of their components |
 | `spectrum` | eigenvalues in the intervals that are certified to hold true ones |
 | `contours` | components as functions over data of two columns |
+| `eigengaps` | the evidence for each number of clusters |
 | `convergence` | error by pass, several methods |
 | `landmarks` | a dictionary over its data |
 | `preimages` | what a component means: pre-images of points along it |
@@ -24,7 +25,7 @@ from types import ModuleType
 
 from .axes import CALLS
 from .components import contours, denoised, embedding, landmarks, preimages, scores
-from .fits import attribution, control_chart, convergence, selection, spectrum
+from .fits import attribution, control_chart, convergence, eigengaps, selection, spectrum
 
 __all__ = [
     "attribution",
@@ -32,6 +33,7 @@ __all__ = [
     "control_chart",
     "convergence",
     "denoised",
+    "eigengaps",
     "embedding",
     "landmarks",
     "preimages",

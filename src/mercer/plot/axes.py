@@ -26,6 +26,7 @@ CALLS = {
     "preimages": "plot.preimages(model), with a fitted model that has `inverse_transform`",
     "scores": "plot.scores(model, X), or plot.scores(S) with the scores of a model",
     "selection": "plot.selection(search), with a fitted KernelPCASearch or its selection_",
+    "eigengaps": "plot.eigengaps(model), with a fitted SpectralClustering",
     "spectrum": "plot.spectrum(model), with a fitted model that has `eigenvalues_`",
 }
 

@@ -89,6 +89,37 @@ def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = 
     return ax
 
 
+def eigengaps(model: Any, ax: Any = None) -> Axes:
+    """The evidence for each number of clusters: a bar for the eigengap after it.
+
+    Parameters
+    ----------
+    model : fitted SpectralClustering
+        With ``n_clusters="auto"``, or with more `n_components` than clusters.
+    ax : matplotlib Axes, figure or None
+
+    Returns
+    -------
+    matplotlib Axes
+        The bar of the model's own number is dark.
+    """
+    model = model_with("eigengaps", model, "eigengaps_", "n_clusters_")
+    gaps, chosen = model.eigengaps_, model.n_clusters_
+    if gaps.size < 2:
+        raise ValueError(
+            f"This model has {gaps.size + 1} eigenvectors, which compare no numbers of clusters. "
+            "Fit with n_clusters='auto'."
+        )
+    ax, counts = axes_of(ax), np.arange(2, gaps.size + 1)
+    ax.bar(counts, gaps[1:], color=np.where(counts == chosen, "0.2", "0.75"), ec="0.2")
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    ax.set(xlabel="clusters", ylabel="eigengap")
+    best, second = counts[np.argsort(-gaps[1:], kind="stable")[:2]] if gaps.size > 2 else (2, 2)
+    rest = f", then {second}" if second != best else ""
+    ax.set_title(f"{chosen} clusters; the largest gap is at {best}{rest}", fontsize="medium")
+    return ax
+
+
 def convergence(histories: Any, quantity: str = "auto", ax: Any = None) -> Axes:
     """Error after each pass on a logarithmic scale, a marker and line style a method.
 

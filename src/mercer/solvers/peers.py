@@ -47,7 +47,7 @@ SLOW = 5
 # Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed, and
 # of any number up to FEW_ROWS; else it takes too long. From ROWS on a block of SPARE vectors more
 # takes less time.
-MANY, MANY_ROWS, FEW_ROWS, ROWS, SPARE = 10, 2000, 500, 1500, 16
+MANY, MANY_ROWS, FEW_ROWS, ROWS, SPARE = 10, 2000, 350, 1500, 16
 # Share of the last of r eigenvalues, times r, that all others are first tried to be below it by,
 # and that of the first by which they may exceed it where eigenvalues are close.
 APART, ALIKE = 0.04, 1e-9
