@@ -203,7 +203,7 @@ def test_no_dimension_is_nan():
     D = np.array([[0, 1, 1, 4.0], [1, 0, 1, 1], [1, 1, 0, 1], [4, 1, 1, 0]])
     positive = int(np.sum(spectrum(D) > 1e-9))
     assert positive < 4
-    with pytest.warns(UserWarning, match=f"Only {positive} of 4 dimensions"):
+    with pytest.warns(UserWarning, match=f"{positive} of 4 dimensions"):
         model = ClassicalMDS(4, dissimilarity="precomputed").fit(D)
     assert model.embedding_.shape == (4, 4) and np.isfinite(model.embedding_).all()
     assert not model.embedding_[:, positive:].any()

@@ -395,6 +395,7 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
+        check_is_fitted(self)
         return whole_numbers(self._functions(X, self.assignment_.labels, ()))
 
     def transform(self, X: Same) -> Same:
@@ -409,6 +410,7 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
+        check_is_fitted(self)
         rule = self.assignment_
         return self._functions(X, rule.coordinates, (rule.n_columns,))
 
