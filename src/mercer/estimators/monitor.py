@@ -257,7 +257,16 @@ class ProcessMonitor(Detector):
 
     def _rows(self, X, reset: bool = False) -> np.ndarray:
         """Rows as doubles in main memory."""
-        return np.asarray(to_numpy(self._array(X, reset=reset)), dtype=float)
+        rows = self._open(X, reset=reset)
+        try:
+            array = rows.as_array(type(self).__name__)
+        except ValueError as error:
+            raise ValueError(
+                "ProcessMonitor needs rows in the order of time in one place, and these are on a "
+                "cluster or do not fit memory. Give a stretch of them as an array, every k-th row, "
+                "or raise memory."
+            ) from error
+        return np.asarray(to_numpy(array), dtype=float)
 
     def _training_rows(self, X) -> np.ndarray:
         """Rows beside those before them; refuses too few of them, warns of constant sensors."""

@@ -354,7 +354,7 @@ DISTANCES = [
     part(
         MetricDistance,
         works,
-        build=partial(MetricDistance, X=None),
+        build=partial(MetricDistance, moments=None),
         metric=lambda name: isinstance(name, str) and name != "precomputed",
         params=dict,
     ),
