@@ -91,8 +91,7 @@ def page(results: dict) -> str:
         lines += tables(results, task)
     lines += ["## Where others are better", "", *losses(results), SPARSE_ROWS, ""]
     lines += [
-        "Beside other ways to the same end: [denoising](denoising.md#measurements),",
-        "[outliers](reproductions.md#novelty), [maps](comparison.md).",
+        "Other methods for the same goals: [by goal](comparison.md#where-others-are-better).",
         "",
     ]
     lines += ["## Not measured", ""]

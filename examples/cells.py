@@ -49,8 +49,9 @@ print("first component:", ", ".join(adata.var_names[drivers]))
 # A diffusion map takes the graph in ``obsp``, that of ``scanpy.pp.neighbors`` for example, or makes
 # one of the rows named. With a root cell the diffusion pseudotime is in ``obs``. On scanpy's graph
 # eigenvalues were those of ``scanpy.tl.diffmap`` to seven digits, and the pseudotime had a rank
-# correlation of 0.99 with that of ``scanpy.tl.dpt``, which weights coordinates by the degrees of
-# their cells.
+# correlation of 0.99 with that of ``scanpy.tl.dpt``, which takes eigenvectors of the symmetric
+# matrix where these are of the random walk: the same over the roots of the degrees. With both
+# computed in NumPy on the graph below, the rank correlation is 0.997.
 
 adata.uns["iroot"] = int(np.argmin(time))
 model = cells.diffusion_map(adata, 10, use_rep="X_pca", neighbor_weights="local")

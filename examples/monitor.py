@@ -30,8 +30,7 @@ plot.control_chart(chart)
 plt.show()
 
 # %%
-# Linear PCA sees the same run: what its components leave of each row, over what they leave of
-# normal rows.
+# Linear PCA on the same run: the residual of each row, over that of normal rows.
 
 scaler = StandardScaler().fit(fresh)
 pca = PCA(0.95).fit(scaler.transform(fresh))

@@ -28,7 +28,7 @@ def removed(frames):
 
 
 # %%
-# Linear PCA gets the number of components that suits it best, which only the clean walk tells.
+# Linear PCA gets its best number of components, which only the clean walk shows.
 
 model = KernelPCA(6, kernel="rbf", gamma=4.0).fit(noisy)
 found = model.denoise(noisy, noise=np.inf)

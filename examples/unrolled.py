@@ -2,9 +2,9 @@
 A roll, unrolled
 ================
 
-A swiss roll is a sheet. Spectral embedding finds the sheet from who is near whom; a diffusion map
-with `density_power=1` does so however densely the rows lie. Rows that were not in the fit (crosses) are
-placed among the others by `transform`.
+A swiss roll is a sheet. Spectral embedding finds the sheet from a graph of near rows. A diffusion
+map with `density_power=1` finds it at any density of rows. `transform` places rows that were not in
+the fit (crosses).
 """
 
 from matplotlib import pyplot as plt

@@ -1,5 +1,7 @@
 """Sparse rows of linear and cosine kernels: products with the rows in place of tiles."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -49,11 +51,33 @@ def test_same_as_the_matrix_itself(seed, tmp_path):
     certificate = model.certificate_
     low, high = certificate.eigenvalue_lower, certificate.eigenvalue_upper
     assert np.all(low <= values[:r] + 1e-14 * scale) and np.all(values[:r] <= high + 1e-14 * scale)
+    if certificate.confidence is not None:
+        assert np.all(values[:r] <= certificate.likely_upper + 1e-14 * scale)
+        assert np.all(certificate.likely_upper <= high)
     if values[r - 1] - values[r] > 1e-4 * scale:  # else the last direction is not determined
         np.testing.assert_allclose(scores @ scores.T, projected(C, weights, r), atol=1e-8 * scale)
     model.save(tmp_path / "model.mercer")
     again = mercer.load(tmp_path / "model.mercer").transform(X[:20])
     np.testing.assert_allclose(again, scores[:20], rtol=0, atol=1e-12 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_leading_components_are_known_to_be_leading(seed):
+    """At a stated confidence, where eigenvalues fall; not all where they hardly do."""
+    rng = rng_of(seed)
+    rates = rng.gamma(0.2, 1, (6, 900)) / (1 + np.arange(900))
+    mixtures = rng.dirichlet(np.full(6, 0.2), 700) @ (200 * rates / rates.sum(1, keepdims=True))
+    X = sparse.csr_matrix(rng.poisson(mixtures).astype(float))
+    settings = {"kernel": ("linear", "cosine")[seed % 2], "basis": "points", "random_state": seed}
+    certificate = KernelPCA(6, eigen_solver="arpack", **settings).fit(X).certificate_
+    values, _ = true_values(X, settings["kernel"], None)
+    proven = certificate.n_proven
+    assert proven >= 2 and certificate.confidence == 1 - 1e-6
+    assert np.all(values[:6] <= certificate.likely_upper * (1 + 1e-12))
+    np.testing.assert_allclose(certificate.likely_upper[:proven], values[:proven], rtol=1e-5)
+    assert "(with confidence 1 - 1e-6)" in repr(certificate)
+    flat = sparse.random(700, 900, 0.05, "csr", rng=rng)
+    assert KernelPCA(6, **settings).fit(flat).certificate_.n_proven < 6
 
 
 def projected(C, weights, r):
@@ -113,6 +137,24 @@ def test_from_files_and_blocks(seed, tmp_path):
     for source, memory in [(path, m) for m in budgets] + [(lambda: iter([X[:70], X[70:]]), None)]:
         model = KernelPCA(**settings, memory=memory).fit(source)
         np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_rows_from_disk_stay_in_the_budget(kernel, tmp_path):
+    """Those that are mapped share their places with what is held of them between products."""
+    rng, n, r = rng_of(7), 2000, 4
+    X = sparse.random(n, int(rng.integers(8000, 20_000)), 0.06, "csr", rng=rng)
+    X.data /= np.sqrt(1.0 + X.indices)
+    path, memory = tmp_path / "rows.npz", int(rng.uniform(1.25, 1.4) * 12 * X.nnz)
+    sparse.save_npz(path, X, compressed=False)
+    model = KernelPCA(r, kernel=kernel, basis="points", memory=memory, n_jobs=1)
+    tracemalloc.start()
+    try:
+        model.fit(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= memory
 
 
 def test_archives_that_do_not_fit(tmp_path):

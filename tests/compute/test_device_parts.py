@@ -442,7 +442,7 @@ def test_joint_moments(late):
 @pytest.mark.parametrize(
     "model",
     [
-        DiffusionMap(2, gamma=0.2, alpha=1, random_state=0),
+        DiffusionMap(2, gamma=0.2, density_power=1, random_state=0),
         SpectralEmbedding(2, affinity="rbf", gamma=0.2, random_state=0),
         DiffusionMap(2, gamma=0.2, basis=Landmarks(100), random_state=0),
         SupervisedKernelPCA(2, kernel="rbf", gamma=0.2, random_state=0),

@@ -150,7 +150,7 @@ def test_solver_objects_are_taken_as_they_are(solver):
 def test_names(name):
     X = generator(6).standard_normal((400, 4))
     plan = KernelPCA(3, kernel="rbf", eigen_solver=name).fit(X).plan_
-    assert plan.method.lower().startswith(name) and plan.reason == "given as eigen_solver"
+    assert plan.method.lower().startswith(name) and plan.reason == "asked for as eigen_solver"
     assert type(plan.solver) is SOLVERS[name]
 
 

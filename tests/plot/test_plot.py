@@ -441,6 +441,7 @@ def test_every_function_is_tried():
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.filterwarnings("ignore:15 rows set the threshold", "ignore:The noise of these")
+@pytest.mark.filterwarnings("ignore:No noise was found")
 @pytest.mark.filterwarnings("ignore:9 rows set the threshold", "ignore:.*had not converged")
 def test_a_fitted_model_is_drawn(name, models, plane):
     """With rows as arrays or frames, on axes given and in figures given."""

@@ -309,7 +309,7 @@ def test_a_denoiser_says_what_to_show():
         with pytest.raises(TypeError, match=f"model.model_.{known}, images"):
             model.report(image)
         rows = getattr(model.model_, known)
-        assert Page.of(model.model_.report(rows, images=(7, 7)).html).data["images"] is not None
+        assert Page.of(model.model_.report(rows, images=(9, 9)).html).data["images"] is not None
 
 
 def test_progress_is_told(rows, model, capsys):

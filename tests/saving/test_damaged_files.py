@@ -361,7 +361,8 @@ def test_what_a_fit_refuses_load_refuses(name, tmp_path):
             except ModelFileError:
                 refused += 1
                 continue
-            if parameter in ("verbose", "memory"):
+            # None is "auto" in files of earlier versions.
+            if parameter in ("verbose", "memory") or (parameter, value) == ("eigen_solver", None):
                 continue
             try:
                 fit(clone(MODELS[name]).set_params(**{parameter: value}))

@@ -104,7 +104,7 @@ FITTED = {
         random_state=0,
     ).fit(X),
     "embedding": lambda: SpectralEmbedding(2, gamma=2.0, random_state=0).fit(X),
-    "diffusion": lambda: DiffusionMap(2, gamma=2.0, alpha=0.5, random_state=0).fit(X),
+    "diffusion": lambda: DiffusionMap(2, gamma=2.0, density_power=0.5, random_state=0).fit(X),
     "clusters": lambda: SpectralClustering(3, gamma=2.0, random_state=0).fit(X),
     "clusters by landmarks": lambda: SpectralClustering(
         3, gamma=2.0, basis=Landmarks(30), random_state=0

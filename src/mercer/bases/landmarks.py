@@ -5,6 +5,7 @@ from bisect import bisect
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
+from math import isqrt
 from numbers import Integral
 from typing import Any
 
@@ -27,6 +28,8 @@ PER_COMPONENT, LEAST = 10, 200
 # First size tried, and growth of it, when an error is asked for.
 FIRST_SIZE, GROWTH = 64, 2
 # Bytes of tiles and rows that a selector needs beside its `work_bytes`.
+# Values that the check of symmetry of an expensive kernel takes.
+CHECKED = 16
 TILE_BYTES = 4 * 10**6
 # Landmarks that a sample must serve when their number follows from an error.
 GROWN = 2000
@@ -251,6 +254,8 @@ class Landmarks(BasisRecipe):
         )
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
+        if kernel.expensive:
+            X = sparing_pool(selector, X, size, rng, self._rows or X.shape[0])
         try:
             with engine.single_blas():
                 chosen = selector.select(kernel, X, size, rng)
@@ -300,3 +305,26 @@ def pool_within(
         f"memory={format_bytes(memory)} holds: it chooses among {room:,} rows drawn at random."
     )
     return some_of(X, np.sort(rng.choice(n, room, replace=False)))
+
+
+def sparing_pool(selector: Selector, X: Array, size: int, rng: Any, n: int) -> Array:
+    """The rows to choose from where values are expensive: a fit of n rows takes n m + m^2 of them.
+
+    Those of p rows with each other are p^2, of which p m are columns of landmarks, that are taken
+    anyway. The diagonal and the checks of the kernel have theirs too.
+    """
+    name = type(selector).__name__
+    if selector.needs_points:
+        raise ValueError(
+            f"{name} chooses by the coordinates of rows, and objects have none. Choose another "
+            "selector, such as RPCholesky()."
+        )
+    room = size + isqrt(size**2 + 4 * max(size**2 - n - CHECKED, 0))
+    rows = max(room // 2, size)
+    if selector.reads_chosen or rows >= X.shape[0]:
+        return X
+    tell(
+        f"{name} compares all rows that it chooses among: it chooses {size:,} of {rows:,} drawn at "
+        f"random, for n m + m^2 kernel values at most. RPCholesky() chooses among all {n:,}."
+    )
+    return some_of(X, np.sort(rng.choice(X.shape[0], rows, replace=False)))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..compute import row_blocks
-from ..compute.arrays import Array, some_of
+from ..compute.arrays import Array, csr_of, some_of
 from ..kernels.base import rows_of
 from .base import GramBasis
 from .points import PointGram, column_parts
@@ -133,8 +133,7 @@ class ProductGram(PointGram):
         first, last = X.indptr[block.start], X.indptr[stop]
         numbers = X.data[first:last].astype(np.float64, copy=False), X.indices[first:last]
         places = X.indptr[block.start : stop + 1] - first
-        shape = stop - block.start, X.shape[1]
-        return self.kernel.embed(sparse.csr_matrix((*numbers, places), shape=shape, copy=False))
+        return self.kernel.embed(csr_of(*numbers, places, X.shape[1]))
 
     def _rows_at(self, index: Array) -> Any:
         return self.kernel.embed(rows_of(some_of(self.points, index), slice(None), np.float64))

@@ -25,7 +25,7 @@ BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
 # Rows read or converted at once where no copy is made.
 WIDE_ROWS = 65536
 # Entries of sparse rows in a block.
-SPARSE_ENTRIES = 2**22
+SPARSE_ENTRIES = 2**18
 
 
 class BlocksOnDemand:
@@ -267,6 +267,13 @@ def csr_from_parts(data, indices, indptr, columns: int) -> sparse.csr_matrix:
     for block in blocks_of(indices):
         check_within(block, columns, "column")
     return sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, columns))
+
+
+def csr_of(data, indices, indptr, columns: int, kind: Any = sparse.csr_matrix) -> Any:
+    """The CSR matrix of parts that are known to agree: SciPy copies parts of larger arrays."""
+    rows = kind((len(indptr) - 1, columns), dtype=data.dtype)
+    rows.data, rows.indices, rows.indptr = data, indices, indptr
+    return rows
 
 
 def whole_numbers(values, what: str) -> np.ndarray:

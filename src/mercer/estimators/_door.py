@@ -25,8 +25,9 @@ from ..compute import (
     parse_bytes,
     to_numpy,
 )
-from ..compute.arrays import is_foreign, is_on_device, stack_rows
+from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidParameterError
+from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
 from ..fitting.functions import SurveyOf
@@ -63,8 +64,8 @@ SETTLING_ROWS = 100
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
 QUIET = Interval(Integral, -1, -1, closed="both")
-# Copies of sampled rows that fits to them may make.
-SAMPLE_COPIES = 16
+# Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
+SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -268,7 +269,9 @@ class Door(BaseEstimator):
 
     def _is_saved(self, name: str) -> bool:
         """Whether a fitted attribute goes into the model's file."""
-        return type(self)._fitted[name].saved
+        value = vars(self).get(name)
+        is_elsewhere = is_dask(value) or is_cluster_table(value)  # as the rows are
+        return type(self)._fitted[name].saved and not is_elsewhere
 
     def _open(self, X, *, reset: bool) -> Rows:
         """The rows of X, wherever they are, checked once and for all."""
@@ -324,7 +327,7 @@ class Door(BaseEstimator):
             self._check_count(array, rows._title)
         return array
 
-    def _array_or_sample(self, X, most: int, again: bool) -> tuple[Any, Any]:
+    def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
         """The rows of X as one array, or uniform ones where they are too many or on a cluster.
 
         With their numbers; None for all rows. `again` says that X will be read once more.
@@ -334,7 +337,7 @@ class Door(BaseEstimator):
             array = rows.as_array(type(self).__name__)
         except ValueError:
             room = parse_bytes(self.memory) // (SAMPLE_COPIES * 8 * rows.shape[1])
-            most = max(self._least_rows, min(most, room))
+            most = max(self._least_rows, min(SAMPLED_ROWS, room))
             survey = SurveyOf(most, _checks.seed_from(self.random_state))
             sample = rows.sum(survey, "sampling rows", again=again).sample
             return sample.rows, sample.numbers

@@ -24,6 +24,7 @@ from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import BesideColumn
 from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel, Linear
+from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
 from ..rows import (
@@ -279,6 +280,11 @@ class KernelModel(Scores, TransformerMixin, Door):
             raise ValueError(
                 "A precomputed kernel knows no columns, so that none can drive its components. "
                 "Fit with a kernel that is computed from the data."
+            )
+        if isinstance(self._encoding, Objects):
+            raise ValueError(
+                "Objects have no columns, so that none can drive components. Fit to numbers that "
+                "describe the objects, a column each, for that."
             )
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")

@@ -37,6 +37,8 @@ NAMES = {distances: name for name, distances in NEIGHBORS.items()}
 # Bytes for each neighbor of a row, what finds and solves the graph included: up to 77 were seen,
 # where few rows are the neighbors of all others and the graph has twice as many entries.
 GRAPH_BYTES = 88
+# Rows on a cluster whose coordinates say what is positive.
+SIGN_ROWS = 20_000
 # Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
 # already a share of them does.
 USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
@@ -139,11 +141,13 @@ class SpectralInput(Door):
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
-        """Values of the functions at the training rows, (n, k)."""
+        """Values of the functions at the training rows, or some of those on a cluster, (n, k)."""
         if result.functions is not None:
             return result.functions
         if task.array is not None:
             return result.map.functions(task.rows.placed)
+        if task.rows._elsewhere:
+            return result.map.functions(task.rows.sample(SIGN_ROWS, task.seed))
         k = result.pairs.values.size
         return np.asarray(task.rows.map(at_rows(result.map, np.asarray, (k,))))
 

@@ -20,9 +20,9 @@ from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted, kept
+from ._door import NOT_SAVED, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput
+from ._spectral import NEIGHBORS, SpectralInput, at_rows
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8
@@ -42,7 +42,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     tol: float = 1e-8
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
-        "embedding_": kept("n k"),
+        "embedding_": Fitted("n k"),
         "pieces_": Fitted("n int"),
         "_apart": NOT_SAVED,
     }
@@ -101,6 +101,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         later = {"values": map_.values[p:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, p:] * signs, **later)
         attributes = super()._attributes(replace(result, map=map_), plan, task)
+        k = V.shape[1]
+        scale = np.broadcast_to(self._scale(map_), (k,))
+        Y: Any = restore(V * signs * scale, like)
+        if task.rows._elsewhere:
+            Y = task.rows.map(at_rows(map_, partial(np.multiply, scale), (k,)))
         pieces = {"pieces_": self.pieces_} if "pieces_" in vars(self) else {}
         return (
             attributes
@@ -108,7 +113,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             | {
                 "eigenvalues_": restore(result.pairs.values[p:], like),
                 "certificate_": result.certificate.without_first(p),
-                "embedding_": restore(V * signs * self._scale(map_), like),
+                "embedding_": Y,
             }
         )
 

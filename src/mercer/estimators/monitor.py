@@ -107,7 +107,7 @@ class ProcessMonitor(Detector):
         Fitted to the whitened rows, ``(lagged rows - mean_) @ scaling_``.
 
     mean_, scaling_ : arrays of shape (w,) and (w, w)
-        Of rows with their lags, w = n_features_in_ * (1 + lags): the newest row comes first.
+        Of rows with their lags, ``w = n_features_in_ * (1 + lags)``: the newest row comes first.
 
     limits_ : array of shape (2,)
         Of T-squared and SPE.
@@ -261,7 +261,16 @@ class ProcessMonitor(Detector):
 
     def _rows(self, X, reset: bool = False) -> np.ndarray:
         """Rows as doubles in main memory."""
-        return np.asarray(to_numpy(self._array(X, reset=reset)), dtype=float)
+        rows = self._open(X, reset=reset)
+        try:
+            array = rows.as_array(type(self).__name__)
+        except ValueError as error:
+            raise ValueError(
+                "ProcessMonitor needs rows in the order of time in one place, and these are on a "
+                "cluster or do not fit memory. Give a stretch of them as an array, every k-th row, "
+                "or raise memory."
+            ) from error
+        return np.asarray(to_numpy(array), dtype=float)
 
     def _training_rows(self, X) -> np.ndarray:
         """Rows beside those before them; refuses too few of them, warns of constant sensors."""

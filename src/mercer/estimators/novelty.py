@@ -14,7 +14,7 @@ from ..compute import is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_dask
 from ..exceptions import tell, trials
 from ..files import is_cluster_table
-from ..fitting.expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion, OfExpansion
 from ..kernels import KERNELS, Kernel
 from ..rows import in_memory
 from ._checks import AT_LEAST_1, Interval, StrOptions, names_of_parameters
@@ -30,8 +30,6 @@ COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 TRIMMED = 0.1
 # Share of the error of a row infinitely far away from which a row is called novel in any case.
 FAR = 0.99
-# Rows that are learned from where not all are in memory.
-SAMPLED_ROWS = 20_000
 # Rows of the trial that finds the typical ones, bytes for a pair of them, and the most rounds.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 # Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
@@ -64,7 +62,13 @@ class Detector(OutlierMixin, Door):
 
     def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,): negative for novel rows."""
-        return self.score_samples(X) - self.offset_
+        scores = self.score_samples(X)
+        if is_cluster_table(X):
+            raise ValueError(
+                "Scores of a table on a cluster are a column of it. Use score_samples(X): rows are "
+                f"novel whose score is below offset_, {self.offset_:.6g}."
+            )
+        return scores - self.offset_
 
     def predict(self, X: Array) -> Array:
         """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
@@ -211,7 +215,7 @@ class NoveltyDetector(Detector):
         self
         """
         with all_or_nothing(self) as fresh:
-            X, numbers = fresh._array_or_sample(X, SAMPLED_ROWS, again=False)
+            X, numbers = fresh._array_or_sample(X)
             rng = check_random_state(self.random_state)
             n = X.shape[0]
             needed = (1 - self.false_alarms) / (self.false_alarms * n)
@@ -232,17 +236,13 @@ class NoveltyDetector(Detector):
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel.
 
-        Of Dask rows a lazy array.
+        Of Dask rows a lazy array, of a table on a cluster the table with a column "score".
         """
-        rows = in_memory(self._open(X, reset=False))
-        if is_cluster_table(X):
-            raise ValueError(
-                "Scores of a table on a cluster stay there. Use model_.reconstruction_error(X): "
-                "rows are novel whose errors are above -offset_."
-            )
-        if rows is None:
-            return -self.model_.reconstruction_error(X)
-        return restore(-self.model_.reconstruction_error(rows), X)
+        rows = self._open(X, reset=False)
+        array = in_memory(rows)
+        if array is None:
+            return rows.map(OfExpansion(self.model_.expansion_, minus_errors, (), "score"))
+        return restore(-self.model_.reconstruction_error(array), X)
 
     def _typical(self, X, rows, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
@@ -274,6 +274,11 @@ class NoveltyDetector(Detector):
             if np.array_equal(before, chosen):
                 break
         return least(errors_at(model, X, rows), n - int(share * n))
+
+
+def minus_errors(expansion: KernelExpansion, rows: Any) -> Array:
+    """Minus the squared distance of rows to what the components explain."""
+    return -expansion.squared_errors(rows)
 
 
 def split(n, share, rng):

@@ -32,7 +32,7 @@ from ._inverse import check_dense
 from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
-from .novelty import SAMPLED_ROWS, split
+from .novelty import split
 
 # Widths in units of the median distance, from 1/4 to 4: every second one is tried, then those next
 # to the best of them.
@@ -217,11 +217,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            original, (X, sampled) = X, fresh._array_or_sample(X, SAMPLED_ROWS, again=True)
+            original, (X, sampled) = X, fresh._array_or_sample(X, again=True)
             if fresh._encoding is not None:
                 raise ValueError(
-                    "KernelPCASearch compares rows with their pre-images, and categories and "
-                    "missing entries have none. Pass columns of numbers."
+                    "KernelPCASearch compares rows with their pre-images, and objects, categories "
+                    "and missing entries have none. Pass columns of numbers."
                 )
             rng = check_random_state(self.random_state)
             learned, held = split(X.shape[0], min(HOLDOUT, MOST_HELD / X.shape[0]), rng)

@@ -123,7 +123,8 @@ class SpectralClustering(
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        The cluster of every row.
+        The cluster of every row; of rows on a cluster what `predict` gives, such as a lazy Dask
+        array, which model files leave out.
 
     n_clusters_ : int
         How many there are.
@@ -133,9 +134,9 @@ class SpectralClustering(
         `mercer.spectral.assigning.eigengaps` has it. `mercer.plot.eigengaps` draws them.
 
     embedding_ : array of shape (n_samples, n_components)
-        The leading eigenvectors by rows of unit length. Of rows that are not in memory, and whose
-        coordinates would not fit `memory`, there is none: centers are found on 100,000 uniform
-        rows, all get labels, and `transform` gives coordinates.
+        The leading eigenvectors by rows of unit length, lazily of rows on a cluster. Of rows read
+        in blocks whose coordinates would not fit `memory` there is none: centers are found on
+        100,000 uniform rows, as on a cluster, all get labels, and `transform` gives coordinates.
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities. Those of a kernel are made when they are asked for, and take n_samples^2
@@ -216,11 +217,12 @@ class SpectralClustering(
         "n_init": [AT_LEAST_1],
     }
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
-        "labels_": kept("n int"),
+        "labels_": Fitted("n int"),
         "assignment_": kept("Centers|Rotated|Pivoted q"),
         "embedding_": NOT_SAVED,
         "_vectors": NOT_SAVED,
         "_rows": NOT_SAVED,
+        "_seen": NOT_SAVED,
     }
     _title = "spectral clustering"
 
@@ -318,14 +320,22 @@ class SpectralClustering(
         shared, values = super()._attributes(result, plan, task), result.pairs.values
         gaps = eigengaps(to_numpy(values))
         # Coordinates with a copy, and what k-means makes of them.
-        room = task.engine.memory // (COORDINATE_COPIES * 8 * values.size)
-        if task.array is not None or task.rows.shape[0] <= room:
+        room, lazy = (
+            task.engine.memory // (COORDINATE_COPIES * 8 * values.size),
+            task.rows._elsewhere,
+        )
+        if not lazy and (task.array is not None or task.rows.shape[0] <= room):
             V = self._at_rows(result, task)
             return shared | {"_vectors": V} | self._assigned(V, gaps, like_of(task.rows))
         sample = task.rows.sample(min(room, SAMPLED_ROWS), task.seed)
-        rule = self._assigned(result.map.functions(sample), gaps, sample)["assignment_"]
-        labels = np.asarray(task.rows.map(at_rows(result.map, rule.labels, ())))
-        return shared | {"assignment_": rule, "labels_": labels.astype(np.int32)}
+        found = self._assigned(result.map.functions(sample), gaps, sample)
+        rule = found["assignment_"]
+        labels = whole_numbers(task.rows.map(at_rows(result.map, rule.labels, ())))
+        shared |= {"assignment_": rule, "labels_": labels}
+        if lazy:
+            coordinates = at_rows(result.map, rule.coordinates, (rule.n_columns,))
+            shared |= {"embedding_": task.rows.map(coordinates), "_seen": found["labels_"]}
+        return shared
 
     def _assigned(self, V, gaps, like) -> dict[str, Any]:
         """Fitted attributes of clusters: those of the leading ones of the functions V."""
@@ -353,8 +363,9 @@ class SpectralClustering(
         self._warn_of_sizes()
 
     def _warn_of_sizes(self) -> None:
-        """Warn of one cluster that has nearly all rows."""
-        sizes = np.sort(np.bincount(to_numpy(self.labels_), minlength=self.n_clusters_))[::-1]
+        """Warn of one cluster that has nearly all rows, on a cluster all of a sample."""
+        labels = vars(self).get("_seen", self.labels_)
+        sizes = np.sort(np.bincount(to_numpy(labels), minlength=self.n_clusters_))[::-1]
         if sizes.size > 1 and sizes[0] >= NEARLY_ALL * sizes.sum():
             listed = ", ".join(map(str, sizes[:5])) + (", ..." if sizes.size > 5 else "")
             graph = self.affinity_ in NEIGHBORS
@@ -384,9 +395,8 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
-        labels = self._functions(X, self.assignment_.labels, ())
-        is_array = isinstance(labels, np.ndarray) or is_dask(labels)
-        return labels.astype(int) if is_array else labels
+        check_is_fitted(self)
+        return whole_numbers(self._functions(X, self.assignment_.labels, ()))
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -400,6 +410,7 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
+        check_is_fitted(self)
         rule = self.assignment_
         return self._functions(X, rule.coordinates, (rule.n_columns,))
 
@@ -407,3 +418,9 @@ class SpectralClustering(
         super()._complete()
         if self.assignment_.n_columns > self.eigenvalues_.size:
             raise ModelFileError("clusters in more eigenvectors than there are")
+
+
+def whole_numbers(labels: Any) -> Any:
+    """Labels of type int, where they are one array or a lazy one."""
+    is_array = isinstance(labels, np.ndarray) or is_dask(labels)
+    return labels.astype(int) if is_array else labels

@@ -22,6 +22,7 @@ from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.moments import BesideColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
+from ..kernels.function import NO_BATCHES, Objects
 from ..preimage import Preimage
 from ..rows import ArrayRows, Rows, beside, in_memory, like_of, like_rows
 from ..selectors import Novelty
@@ -573,6 +574,8 @@ class StreamingKernelPCA(KernelModel):
 
     def _encoded(self, X, reset):
         encoder = self._encoder()
+        if encoder is Objects:
+            raise ValueError(NO_BATCHES)
         if encoder is not None and encoder.of(X) is not None:
             raise ValueError(
                 "A stream learns batch by batch, and the categories that kernel="

@@ -34,7 +34,7 @@ FULL_COST = 2.3
 # Seconds of a fit, of a pass and of a single product that no size explains.
 FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 1.2e-5
 # Single products of ARPACK: a few, and so many a component. Spectra that decay take two thirds of
-# that where many are wanted, flat ones up to twice.
+# that where many are wanted, flat ones up to twice, and those of random sparse rows ten times.
 ARPACK_PRODUCTS, ARPACK_EACH = 36, 4.0
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
 # components: to residual 1e-6, and the further ones down to 1e-9.

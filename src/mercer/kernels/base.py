@@ -634,7 +634,9 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
             part = pdist(rows, metric) if i == j else cdist(rows, scaled(j), metric).ravel()
             distances[done : done + part.size] = part
             done += part.size
-    typical = float(distances.mean() if kind == "mean" else np.median(distances))
+    # Sorted in place: a copy would take as much again.
+    middle = distances.mean() if kind == "mean" else np.median(distances, overwrite_input=True)
+    typical = float(middle)
     # Rows that differ by their rounding are equal.
     eps = np.finfo("float32" if arrays.dtype_name(X.dtype) == "float32" else "float64").eps
     rounding = ROUNDINGS * float(eps) * largest / unit * X.shape[1] ** 0.5

@@ -15,7 +15,7 @@ from ..compute import (
     row_blocks,
     to_numpy,
 )
-from ..compute.arrays import Array, block_rows, blocks_of
+from ..compute.arrays import Array, block_rows, blocks_of, csr_of
 from . import base
 
 
@@ -259,7 +259,7 @@ def over_rows(X, sizes):
     if not is_sparse(X):
         return X / sizes[:, None]
     numbers = X.data / np.repeat(sizes.astype(X.dtype), np.diff(X.indptr))
-    return type(X)((numbers, X.indices, X.indptr), shape=X.shape)
+    return csr_of(numbers, X.indices, X.indptr, X.shape[1], type(X))
 
 
 def unit_gradient(X, V):

@@ -63,6 +63,8 @@ def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = 
     number = np.arange(1, values.size + 1)
     low = np.maximum(values - dense(certificate.eigenvalue_lower), 0)
     high = np.maximum(dense(certificate.eigenvalue_upper) - values, 0)
+    # No bar where nothing bounds them.
+    low, high = (np.where(np.isfinite(ends), ends, 0.0) for ends in (low, high))
     ax.errorbar(number, values, yerr=[low, high], fmt="o-", color="0.2", ms=4, capsize=3, lw=1)
     if values.size and values.min() > 0:
         ax.set_yscale("log")

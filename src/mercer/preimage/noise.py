@@ -21,6 +21,7 @@ from scipy.stats import mannwhitneyu
 
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
+from ..compute.linalg import solve_positive
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -269,7 +270,7 @@ def best_shares(H: np.ndarray, g: np.ndarray) -> np.ndarray:
     first = float(np.clip((square[1, 1] - square[0, 1] + g[0] - g[1]) / across, 0.0, 1.0))
     alone = np.clip(g / np.maximum(np.diag(square), np.finfo(float).tiny), 0.0, 1.0)
     choices = [np.zeros(2), alone * [1, 0], alone * [0, 1], np.array([first, 1 - first])]
-    inside = np.linalg.solve(square, g)
+    inside = solve_positive(square, g[:, None])[:, 0]
     if inside.min() >= 0 and inside.sum() <= 1:
         choices.append(inside)
     return min(choices, key=lambda a: float(a @ square @ a - 2 * g @ a))

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from .._tables import Shown, counted
-from ..compute import array_namespace, on_device_of
+from ..compute import array_namespace, on_device_of, self_product
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 
@@ -61,7 +61,7 @@ def scaling_of(X: np.ndarray, whiten: bool) -> tuple[np.ndarray, np.ndarray]:
         return mean, np.diag(unit)
     n, d = X.shape
     Z = (X - mean) * unit
-    values, vectors = np.linalg.eigh(Z.T @ Z / n)
+    values, vectors = np.linalg.eigh(self_product(Z) / n)
     floor = max(FLOOR, FLOOR_OF_FEW * (d / n) ** 2) * values.mean()
     return mean, unit[:, None] * vectors / np.sqrt(np.maximum(values, floor))
 

@@ -251,12 +251,13 @@ def spectrum(content: Report) -> str:
         lower, upper = dense(certificate.eigenvalue_lower), dense(certificate.eigenvalue_upper)
         heads += ["at least", "at most"]
         columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
-        bound = certificate.kind == "bound"
+        bound, known = certificate.kind == "bound", np.isfinite(lower) & np.isfinite(upper)
         bars = "the exact ones are certified to lie" if bound else "the exact ones are estimated"
-        text = (
-            f"<p>Dots are the eigenvalues found. Bars show where {bars}; a bar may be shorter than "
-            "its dot.</p>"
-        )
+        bars = f"Bars show where {bars}; a bar may be shorter than its dot."
+        if not known.all():
+            bars = "Exact ones are not bounded where there is no bar."
+        text = f"<p>Dots are the eigenvalues found. {bars}</p>"
+        lower, upper = np.where(known, lower, values), np.where(known, upper, values)
     if "explained_variance_ratio_" in fitted:
         heads.append("share of variance")
         columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])

@@ -144,7 +144,12 @@ def present_params(kind: type, params: dict[str, Any]) -> dict[str, Any]:
         params["density_power"] = params.pop("alpha")
     if tol != "auto":
         params["tol"] = tol
-    if params.get("eigen_solver", "auto") is None:
+    spectral = (
+        estimators.SpectralClustering,
+        estimators.SpectralEmbedding,
+        estimators.DiffusionMap,
+    )
+    if kind in spectral and params.get("eigen_solver", "auto") is None:
         params["eigen_solver"] = "auto"
     return params
 
@@ -349,7 +354,7 @@ DISTANCES = [
     part(
         MetricDistance,
         works,
-        build=partial(MetricDistance, X=None),
+        build=partial(MetricDistance, moments=None),
         metric=lambda name: isinstance(name, str) and name != "precomputed",
         params=dict,
     ),

@@ -9,11 +9,13 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsymm, dsymv, dsyrk, ssyrk
 from scipy.linalg.lapack import dpotrf, spotrf
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from scipy.special import betaincinv
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
 from .base import (
+    FAILURE,
     FULL_FLOOR,
     LEAST_KEPT,
     NEGATIVE_SHARE,
@@ -41,6 +43,9 @@ FEWEST = 8
 # Lanczos steps that search for eigenvalues ARPACK has missed (eight found all of 69 misses), and
 # the share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
+# One more of these steps for so many products of ARPACK, where the sum of squares is not known:
+# they bound what is left.
+PRODUCTS_PER_STEP = 12
 # If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
 # one more component is searched for, which takes about as long as all others did.
 SLOW = 5
@@ -56,6 +61,8 @@ RESTARTS = 300
 # Least residual to reach, as a share of its eigenvalue: a fifth fewer products than to rounding,
 # and the error of the eigenvalue is its square.
 CLOSE = 1e-12
+# Share of the norm of a matrix below which a step of Lanczos is rounding.
+ROUNDED = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -221,8 +228,13 @@ class Arpack(Solver):
             if by_block:
                 Q, AQ = widened(block, U, AU, r + SPARE, 3, rng)
             else:
-                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES, rng)
+                # Within the vectors that ARPACK holds, as the plan has them.
+                more = 0 if square is not None else min(count // PRODUCTS_PER_STEP, 2 * r + 12)
+                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES + more, rng)
             seen = basis_evidence(Q, AQ, square)
+            if square is None:
+                likely = likely_rest(Q, AQ, values.size, FAILURE / (r + 2))
+                seen = replace(seen, likely=likely)
             complete = by_block and leaves_less(seen, n, total, operator.definite, least)
             # A matrix of low rank has fewer than r that ARPACK finds.
             beyond = least + max(goal, MISSED) * top
@@ -292,7 +304,7 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
     size = k + min(n - k, width * steps)
     basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
     basis[:, :k], products[:, :k] = Q, AQ
-    V = rng.uniform(-1, 1, (n, width))
+    V = rng.standard_normal((n, width))
     for first in range(k, size, width):
         before, new = basis[:, :first], slice(first, min(first + width, size))
         V = V[:, : new.stop - new.start]
@@ -300,6 +312,47 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
         basis[:, new] = V
         products[:, new] = V = product(V)
     return basis, products
+
+
+def likely_rest(Q, AQ, k: int, failure: float) -> float:
+    """A bound on the eigenvalues of A orthogonal to the first k columns of Q, `widened` by steps.
+
+    Lanczos from a unit vector v of random direction has orthonormal polynomials p_j, and for an
+    eigenvector u with eigenvalue l that is not too nearly orthogonal to v, sum p_j(l)^2 is at most
+    1 / (u'v)^2, whose distribution is known. The sum grows beyond the largest Ritz value (van
+    Dorsselaer, Hochstenbach & van der Vorst 2000).
+    """
+    (n, size), V = Q.shape, Q[:, k:]
+    if size == n:
+        return float(small_eigh(V.T @ AQ[:, k:])[0][0]) if size > k else -np.inf
+    T = V.T @ AQ[:, k:]
+    after = AQ[:, -1] - Q @ (Q.T @ AQ[:, -1])
+    steps = np.append(np.diagonal(T, 1), np.linalg.norm(after))
+    top = float(np.max(np.abs(T))) + float(np.max(np.abs(AQ[:, :k]), initial=0.0))
+    norm = max(top, float(np.sqrt((AQ**2).sum(axis=0).max())))
+    # Steps that are rounding end the recurrence.
+    last = int(np.argmax(np.append(steps, 0.0) < ROUNDED * norm))
+    T, steps = T[: last + 1, : last + 1], np.maximum(steps[: last + 1], ROUNDED * norm)
+    least, centers = float(np.linalg.eigvalsh(T)[-1]), np.diagonal(T)
+    most = 1 / betaincinv(0.5, (n - k - 1) / 2, failure)
+
+    def likely(mu: float) -> bool:
+        before, now, square = 0.0, 1.0, 1.0
+        for j, (center, step) in enumerate(zip(centers, steps, strict=False)):
+            left = steps[j - 1] * before if j else 0.0
+            before, now = now, ((mu - center) * now - left) / step
+            square += now * now
+            if square > most:
+                return False
+        return True
+
+    low, high = least, least + norm
+    while likely(high):
+        low, high = high, least + 2 * (high - least)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if likely(middle) else (low, middle)
+    return high + ROUNDED * norm
 
 
 def leaves_less(seen: Evidence, n: int, total: float, definite: bool, least: float) -> bool:

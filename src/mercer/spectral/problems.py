@@ -194,9 +194,11 @@ class AffinityProblem(Problem):
         upper = np.maximum(np.minimum(upper, most), lower)
         clear = stand_above((lower + upper) / 2, upper - lower)
         narrow = (upper - lower <= PROVEN_SHARE) & clear & (certificate.kind == "bound")
+        likely = certificate.likely_upper
         return replace(
             certificate,
             eigenvalue_upper=upper,
+            likely_upper=None if likely is None else np.minimum(likely, upper),
             captured_variance=None,
             indefinite=False,
             n_proven=max(leading(narrow), certificate.n_proven),
