@@ -74,9 +74,11 @@ reproduce: $(READY)
 	$(BIN)/python reproduce/all.py $(if $(QUICK),--quick,--publish)
 
 # Links, anchors, references and loads from elsewhere are warnings, and warnings are errors.
+# One BLAS thread: the examples are small, and threads that wait for each other take processor time.
 docs: $(DOCS_READY)
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d docs/.trees docs site
-	@echo site/index.html
+	@echo "docs: runs the scripts of examples/ (those that changed), then writes the pages: one to three minutes"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going -d docs/.trees docs site
+	@echo "docs: open site/index.html"
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .venv-package .venv-empty dist demo-output site docs/.trees docs/api/generated docs/gallery
@@ -94,6 +96,7 @@ $(OLDEST)/.ready: pyproject.toml
 	touch $(OLDEST)/.ready
 
 $(DOCS_READY): pyproject.toml
+	@echo "docs: installs Sphinx and the libraries of the examples into $(VENV)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $(DOCS_READY)

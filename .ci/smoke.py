@@ -19,7 +19,7 @@ from mercer.cli.parser import COMMANDS
 
 EXTRAS = ("torch", "dask", "pyarrow", "onnx")
 MERCER = Path(sys.executable).with_name("mercer")
-PYTHON = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -52,7 +52,7 @@ def against_pydiffmap(X):
 
     walk = Walk.from_sklearn(n_evecs=2, alpha=0.5, k=len(X), epsilon=1 / (4 * GAMMA))
     Z, theirs = timed(walk, X)
-    model = DiffusionMap(2, alpha=0.5, gamma=GAMMA, random_state=0)
+    model = DiffusionMap(2, density_power=0.5, gamma=GAMMA, random_state=0)
     Y, ours = timed(model, X)
     same = [abs(np.corrcoef(Y[:, i], Z[:, i])[0, 1]) for i in range(2)]
     print(f"  pydiffmap: {theirs:.2f} s, mercer {ours:.2f} s, correlations {np.round(same, 3)}")

@@ -2,15 +2,17 @@
 
     python benchmarks/plans.py
     python benchmarks/plans.py --what bases --only landmarks
+    python benchmarks/plans.py --what sparse
     python benchmarks/plans.py --what drawn --count 20 --seed 1
 
 Standard normal rows with columns of decaying size; `mercer.plan` measures the machine, then the
 fit is timed (processor time on one core, the best of three, or one that takes long). Memory is the
 peak of what NumPy allocates during the fit beyond the data, by tracemalloc. A plan is good within
 a factor of two. `--what` names the fits: the default ones of a fixed list, those of a small basis
-(landmarks, features, columns; from arrays and files), or small bases of drawn shapes. What
-`mercer.plan` lists has the default number of landmarks and features; where another was asked for,
-the prediction is that of `plan_`, by stored speeds.
+(landmarks, features, columns; from arrays and files), those of sparse rows in memory and from
+disk, or small bases of drawn shapes. What `mercer.plan` lists has the default number of landmarks
+and features, of files that fit as arrays; where another was asked for, and for files, the
+prediction is that of `plan_`, by stored speeds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from pathlib import Path
 
 import numpy as np
 from _harness import machine, print_table, write_json
+from scipy.sparse import save_npz
 from small import NARROW, hold_on_one_core
+from sparse import drawn_rows
 
 # Kernel, rows, columns, components, and the tolerance.
 CONFIGURATIONS = [
@@ -66,6 +70,14 @@ BASES = [
     ("columns", 500_000, 20, 5, None, "npy"),
 ]
 
+# Kernel, rows, columns, entries, components, source, and memory over the bytes of the entries.
+SPARSE = [
+    (kernel, n, d, entries, 8, source, memory)
+    for n, d, entries in [(4000, 8000, 400_000), (8000, 20_000, 1_500_000)]
+    for kernel in ("linear", "cosine")
+    for source, memory in [("array", None), ("npz", 8.0), ("npz", 1.6)]
+]
+
 
 def rows(n: int, d: int) -> np.ndarray:
     rng = np.random.default_rng(n + d)
@@ -106,7 +118,8 @@ def measure_basis(basis: str, n: int, d: int, r: int, size: int | None, source: 
                 for start in range(0, n, 50_000):
                     sink.write(X[start : start + 50_000])
         seconds, peak = timed(lambda: model.fit(data))
-    known = model.plan_.chosen if size or planned is None else planned
+    listed = not size and source == "array"
+    known = planned if listed and planned is not None else model.plan_.chosen
     return {
         "case": f"{basis} {n:,} x {d}, {r}, {size or 'default'}, {source}",
         "planned": basis,
@@ -114,6 +127,31 @@ def measure_basis(basis: str, n: int, d: int, r: int, size: int | None, source: 
         "predicted_seconds": known.seconds,
         "seconds": seconds,
         "predicted_bytes": known.bytes,
+        "bytes": peak,
+    }
+
+
+def measure_sparse(kernel, n, d, entries, r, source, memory) -> dict:
+    """All sparse rows by products, in memory, or from disk with a copy of them or without."""
+    from mercer import KernelPCA, plan
+
+    X = drawn_rows(n, d, entries)
+    budget = {} if memory is None else {"memory": int(memory * 12 * X.nnz + 8 * n * 75)}
+    with tempfile.TemporaryDirectory() as folder:
+        data = X
+        if source == "npz":
+            data = Path(folder) / "rows.npz"
+            save_npz(data, X, compressed=False)
+        planned = plan(data, r, kernel=kernel, n_jobs=1, **budget)
+        model = KernelPCA(r, kernel=kernel, random_state=0, n_jobs=1, copy_X=False, **budget)
+        seconds, peak = timed(lambda: model.fit(data))
+    return {
+        "case": f"{kernel} {n:,} x {d:,}, {X.nnz:,} entries, {r}, {source} {memory or ''}",
+        "planned": planned.method,
+        "taken": model.plan_.method,
+        "predicted_seconds": planned.chosen.seconds,
+        "seconds": seconds,
+        "predicted_bytes": planned.chosen.bytes,
         "bytes": peak,
     }
 
@@ -161,15 +199,22 @@ def good(result: dict, what: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--what", choices=["default", "bases", "drawn"], default="default")
+    parser.add_argument(
+        "--what", choices=["default", "bases", "sparse", "drawn"], default="default"
+    )
     parser.add_argument("--count", type=int, default=20, help="drawn fits")
     parser.add_argument("--seed", type=int, default=0, help="of drawn fits")
     parser.add_argument("--only", help="configurations whose name holds this")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args()
     hold_on_one_core()
-    results, of_each = [], measure if options.what == "default" else measure_basis
-    fits: dict[str, list[tuple]] = {"default": CONFIGURATIONS, "bases": BASES}
+    results, kinds = [], {"default": measure, "sparse": measure_sparse}
+    of_each = kinds.get(options.what, measure_basis)
+    fits: dict[str, list[tuple]] = {
+        "default": CONFIGURATIONS,
+        "bases": BASES,
+        "sparse": SPARSE,
+    }
     for configuration in fits.get(options.what) or drawn(options.count, options.seed):
         if not options.only or options.only in str(configuration):
             results.append(of_each(*configuration))

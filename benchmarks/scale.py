@@ -5,6 +5,7 @@
     python benchmarks/scale.py --cluster
     python benchmarks/scale.py --peer --rows 100000 1000000
     python benchmarks/scale.py --parquet 100000000
+    python benchmarks/scale.py --pixels 1000000 100000000
 
 Rows are generated (20 columns that bend along 5 hidden ones, with noise) and written to Parquet
 in a temporary folder. A model with 500 landmarks and ten components is fitted to the file within
@@ -16,7 +17,8 @@ components; ``--peer`` lets scikit-learn do it block by block with the same land
 how many cores other programs kept busy meanwhile: with more than about 0.1 there, read the
 processor seconds ("cpu") instead, best with OMP_NUM_THREADS=1. ``--parquet`` is another run, of
 three columns and 100 landmarks: it ends a fit by SIGKILL in the middle and goes on from its
-checkpoint (`_parquet.py`).
+checkpoint (`_parquet.py`). ``--pixels`` is one more, of five columns in single precision: kernel
+PCA and spectral clustering by 100 landmarks, beside pyarrow that only reads the file.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ COLUMNS, HIDDEN, LANDMARKS, RANK = 20, 5, 500, 10
 MEMORY = "500MB"
 # Rows generated at a time, which are a row group of the file.
 GROUP_ROWS = 100_000
+# Columns of pixels, and rows of theirs that are a row group.
+BANDS, PIXEL_GROUP = 5, 1_000_000
 # Rows of the peer's blocks: its decompositions are cheaper by the row in large ones.
 PEER_ROWS = 10_000
 # Rows whose scores are compared between contenders.
@@ -171,12 +175,74 @@ def cluster(job: dict) -> dict:
         return fit | score | peak | compared(recipe(job).fit(rows), folder, "cluster")
 
 
+def write_pixels(path: Path, n: int) -> None:
+    """A Parquet file of n rows of five bands: three kinds of ground, each along a curve."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    mixing = np.random.default_rng(1).standard_normal((2, BANDS))
+    schema = pa.schema([(f"b{i}", pa.float32()) for i in range(BANDS)])
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as file:
+        for start in range(0, n, PIXEL_GROUP):
+            rng = np.random.default_rng([0, start])
+            hidden = rng.standard_normal((min(PIXEL_GROUP, n - start), 2))
+            hidden[:, 0] += 5 * rng.integers(0, 3, len(hidden))
+            X = np.sin(hidden @ mixing) + 0.3 * (hidden @ mixing)
+            X += 0.1 * rng.standard_normal(X.shape)
+            file.write_table(pa.table(list(X.T.astype(np.float32)), schema=schema))
+
+
+def pixels(job: dict) -> dict:
+    """Seconds and peak memory of one way over the pixels: reading alone, or a fit."""
+    import pyarrow.parquet as pq
+
+    from mercer import KernelPCA, SpectralClustering
+    from mercer.bases import Landmarks
+
+    options = {"gamma": 0.1, "basis": Landmarks(100), "memory": MEMORY, "random_state": 0}
+    file = pq.ParquetFile(job["data"])
+    first = next(file.iter_batches(2000))
+    if job["what"] == "reading":
+        file = pq.ParquetFile(job["data"])
+        run = lambda: sum(batch.num_rows for batch in file.iter_batches(65536))  # noqa: E731
+    else:
+        kinds = {"kernel pca": KernelPCA(RANK, kernel="rbf", **options)}
+        model = kinds.get(job["what"], SpectralClustering(3, **options))
+        model.fit(np.stack([column.to_numpy() for column in first.columns], axis=1))
+        run = lambda: model.fit(job["data"])  # noqa: E731
+    before = memory_now()
+    reset_peak()
+    watch = Stopwatch()
+    run()
+    return watch.read("fit") | {"peak_mb": (memory_peak() - before) / MB}
+
+
+def pixel_runs(options) -> None:
+    """Both fits and the reader on files of several sizes, one after the other."""
+    rows, found = [], []
+    for n in options.pixels:
+        with tempfile.TemporaryDirectory(dir=options.scratch) as name:
+            data = Path(name) / "pixels.parquet"
+            write_pixels(data, n)
+            for what in ("reading", "kernel pca", "spectral clustering"):
+                job = {"contender": "pixels", "what": what, "data": str(data)}
+                result = run_isolated(__file__, job, options.limit)
+                found.append({"n": n, "what": what} | result)
+                cpu = result["fit_cpu"]
+                cells = [f"{cpu:.1f}", f"{n / cpu:,.0f}", f"{result['peak_mb']:.0f}"]
+                rows.append([f"{n:,}", what, *cells])
+                print(*rows[-1], flush=True)
+    print_table("Pixels", ["rows", "", "cpu s", "rows a cpu s", "peak MB"], rows)
+    write_json(options.out / "pixels.json", {"machine": machine(), "runs": found})
+
+
 #: How a contender fits and scores: ``run(job) -> result``, in a process of its own.
 CONTENDERS: dict[str, Callable[[dict], dict]] = {
     "threads": threads,
     "cluster": cluster,
     "sklearn": sklearn,
     "parquet": _parquet.fit,
+    "pixels": pixels,
 }
 
 
@@ -299,6 +365,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
     parser.add_argument("--cluster", action="store_true", help="also a Dask LocalCluster")
     parser.add_argument("--parquet", type=int, help="rows of one long fit that is killed")
+    parser.add_argument("--pixels", nargs="+", type=int, help="rows of five bands, both fits")
     parser.add_argument("--steps", nargs="+", choices=_parquet.STEPS, default=list(_parquet.STEPS))
     parser.add_argument(
         "--threads", type=int, help="threads of the long fit; all cores if left out"
@@ -315,6 +382,9 @@ def main() -> None:
         return
     if options.parquet:
         long_fit(options)
+        return
+    if options.pixels:
+        pixel_runs(options)
         return
     contenders = ["threads"] + ["cluster"] * options.cluster + ["sklearn"] * options.peer
     reports: list[dict] = []

@@ -69,7 +69,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # summaries would be fetched, which pages on disk may not do
+html_context = {"default_mode": "auto"}  # as the system is; the theme logs an error without one
 html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 8,

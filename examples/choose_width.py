@@ -3,7 +3,8 @@ Choosing gamma and the number of components
 ===========================================
 
 Errors in feature space cannot choose the width of the kernel: they fall without end as it grows.
-So noise is added to rows that were held out, and what counts is how well they come back.
+The search therefore adds noise to rows that were held out, and measures the error of the denoised
+rows.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ print(f"chosen: {search.best_params_}")
 
 # %%
 # The share of the noise that is left, by width and number of components. 1 means that nothing was
-# gained; the best is ringed.
+# gained; a ring marks the best.
 
 plot.selection(search)
 

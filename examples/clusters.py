@@ -2,8 +2,8 @@
 Spectral clusters
 =================
 
-Clusters need not be round. k-means cuts the moons in two; spectral clustering follows them, since
-it asks who is near whom, step by step. New rows join the clusters without another fit.
+Clusters need not be round. k-means cuts the moons in two; spectral clustering follows them, along
+chains of near rows. New rows join the clusters without another fit.
 """
 
 from matplotlib import pyplot as plt

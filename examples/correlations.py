@@ -3,9 +3,9 @@ What two views share
 ====================
 
 The left and the right half of a digit's image have no pixel in common, and yet both come from one
-digit. Kernel CCA finds functions of each half that vary together. How much they do in the rows of
-the fit says nothing: with little regularization any two views of few rows are tied perfectly. Rows
-that were not in the fit tell.
+digit. Kernel CCA finds functions of each half that vary together. The correlation in the
+rows of the fit proves nothing: with little regularization any two views of few rows correlate
+perfectly. Only the correlation of new rows counts.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Denoised digits
 ===============
 
-Digits with heavy noise, brought back by the components of clean ones. Kernel PCA knows the curved
-surface that digits lie on, so it may keep more components than linear PCA without keeping the
+Digits with heavy noise, denoised by the components of clean digits. Kernel PCA learns the curved
+surface that digits lie on. It can keep more components than linear PCA without keeping the
 noise.
 """
 
@@ -27,9 +27,8 @@ def noise_left(rows):
 
 
 # %%
-# The best number of linear components is looked up with the clean digits in hand, which is more
-# than one would know. Kernel PCA gets no such help: 128 components, and a width that is never
-# changed.
+# The best number of linear components is chosen with the clean digits, which one would not
+# have. Kernel PCA gets no such help: 128 components, and one width.
 
 linear = []
 for r in range(5, 41):

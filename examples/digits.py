@@ -2,9 +2,8 @@
 Digits: a first look
 ====================
 
-The 1,797 digits that come with scikit-learn, 8 x 8 pixels each: fit, look, read the certificate,
-walk along a component, save. It is the code of :doc:`the ten-minute start </start>` in one
-script.
+The 1,797 digits that come with scikit-learn, 8 x 8 pixels each: fit, plot, read the certificate,
+walk along a component, save. The script has the code of :doc:`the ten-minute start </start>`.
 """
 
 import tempfile
@@ -23,13 +22,13 @@ model = KernelPCA(16, kernel="rbf", gamma="median").fit(X)
 plot.scores(model.transform(X), digit).set_title("1,797 digits by two components")
 
 # %%
-# Every fit says how far it can be from the truth. This one is exact:
+# The certificate bounds the error of a fit. This fit is exact:
 
 print(model.certificate_)
 
 # %%
 # Landmarks are for many rows: 200 chosen digits stand for all. They cost little, and the
-# certificate says what they lose. The true eigenvalues lie within the bars; those of the exact
+# certificate bounds the loss. The true eigenvalues lie within the bars; those of the exact
 # fit are too short to see.
 
 few = KernelPCA(16, kernel="rbf", gamma="median", basis=Landmarks(200), random_state=0).fit(X)
@@ -39,8 +38,7 @@ plot.spectrum(model, ax=axes[0]).set_title("exact")
 plot.spectrum(few, ax=axes[1]).set_title("200 landmarks")
 
 # %%
-# What does a component mean? A walk along it shows: from each of its points we come back to an
-# image.
+# What does a component mean? Each point of a walk along it has a pre-image, here an image.
 
 plot.preimages(model, component=0, images=(8, 8))
 

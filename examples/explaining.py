@@ -3,8 +3,8 @@ What drives a component, and how many are real
 ===============================================
 
 A component of kernel PCA has no loadings, but every score has a gradient: how much it changes with
-each column. Averaged over the rows it says which columns drive which component. And shuffled
-columns say how high an eigenvalue stands that means nothing.
+each column. Averaged over the rows, the gradient says which columns drive which component.
+Shuffled columns show the eigenvalues of noise.
 """
 
 from matplotlib import pyplot as plt
@@ -33,8 +33,8 @@ for component, ax in enumerate(axes):
 
 # %%
 # How many of them are real? Eigenvalues above the dashed line stand above those of shuffled
-# columns. A stable component, or a stable space of the first ones, comes again when rows are drawn
-# anew.
+# columns. A stable component, or a stable space of the first components, is found again when rows
+# are drawn anew.
 
 real = model.significance(X, random_state=0)
 print(real)

@@ -4,8 +4,8 @@ A million pixels by color
 
 Every pixel is a row of three columns: red, green and blue. Spectral clustering asks which colors
 are linked by a chain of similar ones. On a Fourier grid it needs no landmarks and no matrix of
-pixels by pixels: two fast transforms of all pixels, and an eigenproblem that does not know how many
-there are.
+pixels by pixels: two fast transforms of all pixels, and an eigenproblem whose size does not
+depend on their number.
 """
 
 import time

@@ -2,9 +2,8 @@
 A map from distances
 ====================
 
-Classical scaling draws a map of things of which only the distances are known. Here they are the
-Manhattan distances between the ten mean digits, which no plane shows exactly; the summary says
-how much of them it shows.
+Classical scaling draws a map from distances alone. Here these are the Manhattan distances between
+the ten mean digits. No plane shows them exactly; the summary says how much of them the map shows.
 """
 
 import numpy as np
@@ -22,7 +21,7 @@ model = ClassicalMDS(2, dissimilarity="precomputed").fit(D)
 print(model.summary())
 
 # %%
-# Others are placed on the map afterwards, by their distances to the ten.
+# Other digits are placed on the map afterwards, by their distances to the ten.
 
 some = np.random.default_rng(0).choice(len(X), 300, replace=False)
 placed = model.transform(pairwise_distances(X[some], means, metric="manhattan"))

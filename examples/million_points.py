@@ -2,8 +2,8 @@
 A million points
 ================
 
-A spiral of a million rows. Its kernel matrix would take eight terabytes; 200 landmarks read the
-rows once, within a memory budget, and say what they lose.
+A spiral of a million rows. Its kernel matrix would take eight terabytes; 200 landmarks need
+one pass over the rows, within a memory budget, and a bound of their loss.
 """
 
 import time
@@ -21,7 +21,7 @@ angle = 2 * np.pi * turn
 X = np.column_stack([turn * np.cos(angle), turn * np.sin(angle)]) + rng.normal(0, 0.08, (n, 2))
 
 # %%
-# What would it cost? Ask before the fit.
+# The plan predicts the cost before the fit.
 
 print(plan(X, n_components=6, memory="1GB"))
 

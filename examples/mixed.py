@@ -2,8 +2,8 @@
 Numbers and categories together
 ===============================
 
-Penguins of a made-up survey: lengths, a weight, the island, the sex, and what the observer forgot
-to write down. `kernel="gower"` compares each column in its own way, without any preparation:
+Penguins of a made-up survey: lengths, a weight, the island, the sex, and entries that are
+missing. `kernel="gower"` compares each column in its own way, without any preparation:
 numbers by their range, categories by equality, missing entries as a value of their own.
 """
 
@@ -32,7 +32,7 @@ table.loc[rng.random(n) < 0.1, "sex"] = None
 print(table.head())
 
 # %%
-# In units as they are a Gaussian kernel of the numbers sees the mass and nothing else.
+# Without scaling, the mass alone decides the distances of a Gaussian kernel.
 
 numbers = table[["bill", "mass"]].fillna(table[["bill", "mass"]].mean())
 plain = KernelPCA(2, kernel="rbf", gamma="median", random_state=0).fit_transform(numbers)
@@ -48,7 +48,7 @@ for ax, (title, S) in zip(
 print(mixed.certificate_)
 
 # %%
-# A row with a category that nobody has seen is placed by its other columns: here the first of two.
+# A row with a new category is placed by its other columns: here the first of two.
 
 rows = pd.DataFrame(
     {"bill": 48.0, "mass": 5000.0, "island": ["Anvers", "Biscoe"], "sex": "male"}, index=[0, 1]

@@ -28,10 +28,10 @@ def removed(frames):
 
 
 # %%
-# Linear PCA gets the number of components that suits it best, which only the clean walk tells.
+# Linear PCA gets its best number of components, which only the clean walk shows.
 
 model = KernelPCA(6, kernel="rbf", gamma=4.0).fit(noisy)
-found = model.denoise(noisy)
+found = model.denoise(noisy, noise=np.inf)
 linear = [PCA(r).fit(noisy) for r in range(2, 13)]
 best = max(removed(pca.inverse_transform(pca.transform(noisy))) for pca in linear)
 print(f"kernel PCA removes {100 * removed(found):.1f} % of the noise")

@@ -2,8 +2,8 @@
 Novelty: rows unlike the others
 ===============================
 
-Kernel PCA of normal rows explains normal rows. What it does not explain is novel. The detector
-draws its line where a chosen share of normal rows would be called novel by mistake.
+Kernel PCA of normal rows explains normal rows. A row that it does not explain is novel. You choose
+the share of normal rows that may be called novel by mistake; it sets the threshold.
 """
 
 import numpy as np

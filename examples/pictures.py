@@ -2,8 +2,7 @@
 Every picture of ``mercer.plot``
 ================================
 
-One of each function; :doc:`/plots` says what they show. All take ``ax=`` to draw where you want,
-and return the axes for whatever you would like to add.
+One picture of each function; :doc:`/plots` describes them. All take ``ax=`` and return the axes.
 """
 
 import numpy as np

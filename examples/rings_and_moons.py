@@ -2,9 +2,8 @@
 Rings and moons
 ===============
 
-Two rings and two moons are plain to see, and no straight line separates them. The components of
-linear PCA are straight lines, so they cannot either. Kernel PCA bends the plane first: here its
-components tell the groups apart.
+No straight line separates two rings or two moons. The components of linear PCA are straight lines
+and cannot separate them. Components of kernel PCA are curved: here they separate the groups.
 """
 
 import numpy as np
@@ -32,8 +31,8 @@ def right_side(scores, group):
 
 # %%
 # The only parameter that matters is ``gamma``, the width of the Gaussian kernel: rows that are
-# farther apart than about ``1 / sqrt(gamma)`` know nothing of each other. It should be of the
-# size of the gap between the groups. A cut across one component then separates them.
+# farther apart than about ``1 / sqrt(gamma)`` are not similar. This distance should be about
+# the gap between the groups. A cut across one component then separates them.
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained")
 for row, (name, (X, group, gamma)) in zip(axes, data.items(), strict=True):
@@ -48,8 +47,8 @@ for row, (name, (X, group, gamma)) in zip(axes, data.items(), strict=True):
         ax.get_legend().remove()
 
 # %%
-# What it bends
-# -------------
+# Lines of equal score
+# --------------------
 #
 # A component is a function of the plane. Lines of equal score follow the rings and the moons;
 # those of linear PCA are parallel lines.

@@ -3,8 +3,8 @@ A stream that drifts
 ====================
 
 Rows arrive in batches and change half way: digits 0 to 4 first, then 5 to 9. One model remembers
-everything, one forgets. Shown is the share of each new batch that the model of the batches before
-it does not explain.
+everything, one forgets. The picture shows the share of each new batch that the model of earlier
+batches does not explain.
 """
 
 import numpy as np

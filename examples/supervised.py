@@ -2,9 +2,9 @@
 Towards a target
 ================
 
-Kernel PCA follows the variance, whatever it comes from. Supervised kernel PCA takes the directions
+Kernel PCA finds large variance, even of noise. Supervised kernel PCA finds the directions
 of feature space that depend most on a target. Here two rings lie in two columns beside two of
-noise: no line tells the rings apart, and the largest variance is noise. Crosses are rows that were
+noise: no line separates the rings, and the largest variance is noise. Crosses are rows that were
 not in the fit.
 """
 

@@ -2,8 +2,8 @@
 A start for t-SNE
 =================
 
-t-SNE keeps the large structure of what it starts from, and a random start has none. Scores of
-kernel PCA are a start that has: `embedding_init` scales them as t-SNE and UMAP want them.
+t-SNE keeps the large structure of its start, and a random start has none. Scores of kernel PCA have
+large structure: `embedding_init` scales them for t-SNE and UMAP.
 """
 
 from matplotlib import pyplot as plt
@@ -19,7 +19,7 @@ start = embedding_init(scores, random_state=0)
 Y = TSNE(init=start, perplexity=30, max_iter=250, random_state=0).fit_transform(X)
 
 # %%
-# Digits that are far apart in the scores stay so.
+# Digits that are far apart in the scores stay far apart.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, (name, points) in zip(axes, {"scores": start, "t-SNE": Y}.items(), strict=True):

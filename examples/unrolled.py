@@ -2,9 +2,9 @@
 A roll, unrolled
 ================
 
-A swiss roll is a sheet. Spectral embedding finds the sheet from who is near whom; a diffusion map
-with `alpha=1` does so however densely the rows lie. Rows that were not in the fit (crosses) are
-placed among the others by `transform`.
+A swiss roll is a sheet. Spectral embedding finds the sheet from a graph of near rows. A diffusion
+map with `density_power=1` finds it at any density of rows. `transform` places rows that were not in
+the fit (crosses).
 """
 
 from matplotlib import pyplot as plt
@@ -16,7 +16,7 @@ X, place = make_swiss_roll(700, noise=0.2, random_state=0)
 new, new_place = make_swiss_roll(60, noise=0.2, random_state=1)
 models = {
     "spectral embedding": SpectralEmbedding(2, n_neighbors=12, random_state=0),
-    "diffusion map": DiffusionMap(2, alpha=1, gamma=0.1, random_state=0),
+    "diffusion map": DiffusionMap(2, density_power=1, gamma=0.1, random_state=0),
 }
 
 # %%

@@ -2,7 +2,7 @@
 Rows that count more than once
 ==============================
 
-A survey asks some groups more often than others. Weights put that right: a row of weight three
+A survey asks some groups more often than others. Weights correct this: a row of weight three
 counts as three equal rows, and the components are those of the population.
 """
 

@@ -21,8 +21,8 @@ rows += 0.3 * rng.standard_normal(rows.shape)
 
 # %%
 # Exact methods grow with the square of the rows, since every pair counts. scikit-learn also keeps
-# all pairs in memory. Landmarks grow with the rows alone, and their certificate says what they
-# lose.
+# all pairs in memory. The time of landmarks grows with the rows, and their certificate bounds the
+# loss.
 
 rbf = {"n_components": 8, "kernel": "rbf", "gamma": 0.02, "random_state": 0}
 contest = {

@@ -320,7 +320,8 @@ def denoised(noisy, q, P, grid, gain, passes):
     ).fit(P)
     part = noisy[QUADRANTS[q]]
     total, hits = np.zeros(part.shape), np.zeros(part.shape)
-    add_patches(total, hits, model.denoise(P, compensate=False), 11, grid, grid)
+    found = model.denoise(P, compensate=False, noise=np.inf)
+    add_patches(total, hits, found, 1.0, 11, grid, grid)
     return np.where(hits > 0, total / np.maximum(hits, 1), part)[INNER[q]]
 
 
@@ -502,7 +503,7 @@ def walkers(path, clean, noisy, model):
 
 def removed(clean, noisy, model):
     """Share of the noise's energy that a model takes away, %."""
-    left = np.mean((model.denoise(noisy, compensate=False) - clean) ** 2)
+    left = np.mean((model.denoise(noisy, compensate=False, noise=np.inf) - clean) ** 2)
     return 100 * float(1 - left / np.mean((noisy - clean) ** 2))
 
 

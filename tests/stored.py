@@ -20,6 +20,7 @@ from mercer import (
     NoveltyDetector,
     Nystroem,
     PatchDenoiser,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
@@ -60,6 +61,7 @@ WAYS = {
     "diffusion": lambda: DiffusionMap(2, random_state=0).fit(X),
     "isomap": lambda: Isomap(2, random_state=0).fit(X),
     "novelty": lambda: NoveltyDetector(3, random_state=0).fit(X),
+    "monitor": lambda: ProcessMonitor(3, lags=1, smoothing=(1, 2), false_alarms=0.2).fit(X),
     "nystroem": lambda: Nystroem(n_components=6, gamma=1.0, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0,), n_components=[2], noise=0.8, random_state=0

@@ -8,6 +8,7 @@ import pytest
 from mercer import datasets
 
 GENERATED = [
+    datasets.make_plant,
     datasets.make_signal_in_noise,
     datasets.make_unbalanced_clusters,
     datasets.make_three_clusters,

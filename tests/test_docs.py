@@ -1,10 +1,11 @@
 """The documentation: links lead somewhere, names are listed, code blocks and examples run.
 
-Python blocks of a page run one after the other in one namespace. What a page does not show but
-its blocks need stands in a comment, ``<!-- python`` to ``-->``, and runs in its place. A block
-whose first line is ``# skip: reason`` is not run, one with ``# needs: module`` only where that is
-installed. A ``text`` block right after a Python block is what that prints, and a ``console`` block
-what the commands after ``$`` print; ``...`` stands for what differs from run to run.
+Python blocks of a page run as a reader pastes them: one after the other from the top, in one
+namespace and an empty folder, with nothing that the page does not show. A block whose first line is
+``# skip: reason`` is not run, one with ``# needs: module`` only where that is installed. A ``text``
+block right after a Python block is what that prints, and a ``console`` block what the commands
+after ``$`` print; ``...`` stands for what differs from run to run. A ``sh`` block with a line that
+begins with ``mercer`` runs too.
 """
 
 import contextlib
@@ -12,10 +13,12 @@ import doctest
 import importlib
 import io
 import json
+import os
 import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,11 +45,9 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-CODE = re.compile(
-    r"^```python\n(.*?)^```[ \t]*$|^<!-- python\n(.*?)^-->$", re.MULTILINE | re.DOTALL
-)
+CODE = re.compile(r"^```python\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"\n*```text\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-CONSOLE = re.compile(r"^```console\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```(console|sh)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 REFERENCE = re.compile(r"\]\(#(mercer[\w.]*)\)")
@@ -190,7 +191,7 @@ def blocks(path):
     """Code of a page that is to be run, the line it begins in and what the page says it prints."""
     text = path.read_text()
     for match in CODE.finditer(text):
-        code = match[1] or match[2] or ""
+        code = match[1]
         needed = re.match(r"# needs: (\w+)", code)
         if not code.startswith("# skip: ") and (needed is None or find_spec(needed[1])):
             printed = PRINTED.match(text, match.end())
@@ -199,13 +200,15 @@ def blocks(path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of its own to work in, and no figure left behind."""
+    """A folder of its own, the environment of this Python active, and no figure left behind."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     yield tmp_path
     plt.close("all")
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if "```python" in p.read_text()], ids=name_of)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # of its own settings
 def test_blocks_run(path, folder):
     names: dict = {"__name__": "__docs__"}
     for line, code, expected in blocks(path):
@@ -219,33 +222,50 @@ def test_blocks_run(path, folder):
 
 
 def transcripts(path):
-    """Commands of the console blocks of a page, each with what it prints there."""
-    for block in CONSOLE.findall(path.read_text()):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            yield part.split("\n", 1)
+    """Commands of a page in order, each with what it prints if the page shows that."""
+    for kind, block in SHELL.findall(path.read_text()):
+        if kind == "console":
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                yield part.split("\n", 1)
+        elif re.search(r"^mercer ", block, re.MULTILINE):
+            yield from ([line, None] for line in block.splitlines())
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if "```console" in p.read_text()], ids=name_of)
+@pytest.mark.parametrize("path", [p for p in PAGES if [*transcripts(p)]], ids=name_of)
 @pytest.mark.filterwarnings("default")
 def test_commands_print_what_stands_there(path, folder):
-    run_command(["demo"])
     for command, expected in transcripts(path):
-        program, *words = shlex.split(command)
+        program, *words = shlex.split(command, comments=True)
         if program == "cat":
             (folder / words[0]).write_text(expected)
             continue
-        printed = run_command(words)
-        same = doctest.OutputChecker().check_output(expected, printed, SAME)
-        assert same, f"{name_of(path)}: {command}\nprints:\n{printed}"
+        inside = program == "mercer" and "|" not in words
+        printed, status = run_command(words) if inside else run_shell(command)
+        if expected is None:
+            assert status == 0, f"{name_of(path)}: {command}\nprints:\n{printed}"
+        else:
+            same = doctest.OutputChecker().check_output(expected, printed, SAME)
+            assert same, f"{name_of(path)}: {command}\nprints:\n{printed}"
 
 
 def run_command(words):
-    """Both streams of a command, in the order of writing."""
-    out = io.StringIO()
-    streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(out)
-    with streams[0], streams[1], contextlib.suppress(SystemExit):
-        main(words)
-    return out.getvalue()
+    """Both streams of a command of mercer, in the order of writing, and its exit status."""
+    out, status = io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code
+    # A slow machine shows progress after two seconds.
+    printed = (line for line in out.getvalue().splitlines(True) if "━" not in line)
+    return "".join(printed), status or 0
+
+
+def run_shell(line):
+    """Both streams of a line of the shell, and 1 as its status if mercer fails within it."""
+    mercer = f'mercer() {{ "{sys.executable}" -m mercer "$@" || echo failed >&2; }}\n'
+    done = subprocess.run(["bash", "-c", mercer + line], capture_output=True, text=True)
+    return done.stdout + done.stderr, int(done.returncode or "failed" in done.stderr)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -268,7 +288,7 @@ def test_slugs_and_blocks_are_read_as_meant(tmp_path):
     page.write_text(
         "# A `b`: c, and d\n\n## Twice\n## Twice\n\n```python\nx = 1\n```\n"
         "\n```text\n1.2...\n```\n"
-        "\n<!-- python\ny = 2\n-->\n"
+        "\n```python\ny = 2\n```\n"
         "\n```python\n# skip: no\nz = 3\n```\n\n```python\n# needs: no_such_module\nz = 4\n```\n"
         "\n```sh\n# Not a heading\n```\n"
     )

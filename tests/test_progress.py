@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pytest
 from contracts import generator
+from rich.console import Console
 
 from mercer import (
     ClassicalMDS,
@@ -26,7 +27,8 @@ from mercer import (
     StreamingKernelPCA,
 )
 from mercer.bases import Landmarks
-from mercer.progress import LONG, PassBar
+from mercer.files import open_source
+from mercer.progress import LONG, PassBar, RowBar
 from mercer.selectors import Uniform
 
 
@@ -117,8 +119,50 @@ def test_the_first_pass_knows_what_is_left():
 
 @pytest.mark.parametrize("seconds", [np.nan, 0.0, 0.9 * LONG])
 def test_nothing_is_foretold_of_what_is_short_or_unknown(seconds, capsys):
-    PassBar(verbose=1).foresee(seconds, "long")
+    for verbose in (-1, 0, 2):
+        PassBar(verbose=verbose).foresee(seconds, "long")
     assert "long" not in capsys.readouterr().err
+    PassBar(verbose=1).foresee(seconds, "asked for")
+    assert capsys.readouterr().err == "asked for\n"
+
+
+SAYING = {
+    "points": (lambda: KernelPCA(3, kernel="rbf", gamma=0.2, verbose=1), "dense|arpack|krylov"),
+    "landmarks": (lambda: KernelPCA(3, kernel="rbf", basis=UNIFORM, verbose=1), "landmarks"),
+    "hebbian": (lambda: HebbianKernelPCA(3, kernel="rbf", verbose=1), "Hebbian"),
+    "clusters": (lambda: SpectralClustering(3, basis="points", verbose=1), "arpack|krylov|dense"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* landmarks were asked for", "ignore:The affinities fall")
+@pytest.mark.parametrize("case", SAYING)
+def test_a_fit_that_is_watched_says_method_and_time_first(case, capsys):
+    """Also one that takes no time; the bar comes after."""
+    make, method = SAYING[case]
+    make().fit(rows(400))
+    lines = capsys.readouterr().err.splitlines()
+    said = [k for k, line in enumerate(lines) if re.search(rf"({method}).*, about [\d.]+ ", line)]
+    bars = [k for k, line in enumerate(lines) if "left" in line]
+    assert len(said) == 1 and (not bars or said[0] < bars[0]), lines
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_pass_over_a_text_knows_what_is_left(seed, tmp_path):
+    """The rows are estimated by the size of the file, wrong as the first rows may be."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(300, 5000)), int(rng.integers(1, 9))
+    np.savetxt(tmp_path / "rows.csv", rng.standard_normal((n, d)), delimiter=",", fmt="%.6g")
+    source = open_source(tmp_path / "rows.csv")
+    assert source.n_rows is None and 0.7 * n < source.likely_rows < 1.4 * n
+    for likely in (source.likely_rows, n // 2, 2 * n):
+        console = Console(file=io.StringIO(), width=100, force_terminal=True)
+        left = []
+        with RowBar(1, console) as bar:
+            for _ in bar.over(source.blocks(64), "rows", likely):
+                (task,) = bar._bar.tasks
+                left.append(bar._bar.columns[-1].render(task).plain)
+        assert re.fullmatch(r"\d+:\d\d", left[1]), left
+        assert task.completed == task.total == n
 
 
 WORKING = {

@@ -14,7 +14,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import mercer
 from mercer import ClassicalMDS, KernelPCA
 from mercer.bases import Landmarks
-from mercer.exceptions import MercerError, MercerWarning
+from mercer.cli.frame import heard_warnings
+from mercer.exceptions import MercerError, MercerWarning, tell
 from mercer.selectors import Uniform
 
 
@@ -40,7 +41,7 @@ def test_warnings_name_the_line_of_the_user(X):
         told = heard(partial(act, X))
         assert told and all(one.filename == __file__ for one in told)
         assert all(issubclass(one.category, MercerWarning) for one in told)
-        assert "size=500 is more than the" in str(told[0].message)
+        assert "500 landmarks were asked for" in str(told[0].message)
 
 
 def test_too_many_landmarks_of_distances(X):
@@ -60,7 +61,7 @@ WORDS = (
 )
 ADVICE = re.compile(
     rf"\b({'|'.join(WORDS.split())})\b|\bmust\b|\bneed|\bexpect|\bonly\b|\bat (least|most)\b|"
-    r"\bknown\b|\bvalid\b|minimum|\b(give|pass|use|choose|instead|cannot|such as)\b|\{\}$"
+    r"\bknown\b|\b[Vv]alid\b|minimum|\b(give|pass|use|choose|instead|cannot|such as)\b|\{\}$"
 )
 # Kinds that reach users from the Python API; a fragment in lower case ends another sentence.
 REFUSALS = ("ValueError", "InvalidRowsError", "CheckpointError", "FileNotFoundError")
@@ -157,3 +158,82 @@ def test_a_stream_says_once_that_its_kernel_is_too_narrow():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.partial_fit(X[30:60]).partial_fit(X[60:])
+
+
+# Warnings in the command, whose users know options and no names of the library.
+
+# Not fitted, or not read, by any command.
+PYTHON_ONLY = {
+    "anndata.py",
+    "estimators/cca.py",
+    "estimators/novelty.py",
+    "estimators/search.py",
+    "estimators/streaming.py",
+    "rows/frames.py",
+}
+LIBRARY_NAMES = {
+    "an attribute": r"\w+_\b(?!\w)",
+    "code": r"`|\w{2}\(|\bmercer\.\w",
+    "a parameter with a value": r"\b\w+=",
+    "a parameter": r"\b[a-z]+_[a-z_]+\b",
+}
+
+
+def told_texts():
+    """(place, text, sentence for Python) of every warning and note, read from the source."""
+    root = Path(mercer.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        place = path.relative_to(root)
+        # The `tell` of a report moves a bar, and bases give advice to errors.
+        if place.parts[0] == "report" or str(place) in PYTHON_ONLY | {"bases/fourier_grid.py"}:
+            continue
+        for node in ast.walk(tree):
+            texts = []
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                if name == "tell" and node.args:
+                    extra = [one.value for one in node.keywords if one.arg == "python"]
+                    extra += node.args[2:3]
+                    texts = [(node.args[0], literal(extra[0]) if extra else "")]
+                elif name == "notes.append":
+                    texts = [(node.args[0], "")]
+                elif name == "cls" and len(node.args) > 3:
+                    texts = [(node.args[3], "")]
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
+                "warning",
+                "advice",
+                "if_used",
+                "note",
+                "INDEFINITE",
+                "NO_VARIANCE",
+            ):
+                texts = [(node.value, "")]
+            for text, extra in texts:
+                text = literal(text).replace("{}", "7")
+                if re.search(r"[a-z]{3}", text):
+                    yield f"{place}:{node.lineno}", text, extra
+
+
+def test_warnings_of_the_command_name_options_only():
+    """No attribute, class or parameter of the library is in a warning that a command raises."""
+    found = list(told_texts())
+    assert len(found) > 40
+    wrong = []
+    for place, text, extra in found:
+        lines = []
+        with heard_warnings(True, lines):
+            tell(text, python=extra)
+        for what, pattern in LIBRARY_NAMES.items():
+            for name in re.findall(pattern, lines[0]):
+                wrong.append(f"{place} has {what}, {name!r}: {lines[0]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_only_python_can_do_is_said_in_python_only():
+    lines = []
+    with heard_warnings(True, lines):
+        tell("Something is off.", python="Raise it in f(x=1).")
+    assert lines == ["Something is off."]
+    with pytest.warns(MercerWarning, match=r"^Something is off. Raise it in f\(x=1\).$"):
+        tell("Something is off.", python="Raise it in f(x=1).")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ._packages import show_versions
     from .estimators import *  # noqa: F403
     from .estimators.planning import plan
+    from .rows import merge
     from .saving import load
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "datasets",
     "kernels",
     "load",
+    "merge",
     "metrics",
     "plan",
     "plot",
@@ -33,7 +35,8 @@ __all__ += estimators.__all__
 # Public names that are no modules, and the modules they live in. All are imported on first use:
 # the command answers `--help` without waiting for scikit-learn.
 _HOMES = dict.fromkeys(estimators.__all__, "estimators")
-_HOMES |= {"load": "saving", "plan": "estimators.planning", "show_versions": "_packages"}
+_HOMES |= {"load": "saving", "merge": "rows", "plan": "estimators.planning"}
+_HOMES |= {"show_versions": "_packages"}
 
 
 def __getattr__(name):

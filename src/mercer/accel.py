@@ -110,6 +110,12 @@ def served(name: str, params: dict[str, Any]) -> Any:
         params = params | {"dissimilarity": params["metric"], "metric": None}
     if name == "SpectralEmbedding" and callable(params["affinity"]):
         raise ValueError("affinity is a function of all rows at once")
+    if name.startswith("Spectral"):
+        # Our names and values for what scikit-learn calls otherwise.
+        tol, solver = params["eigen_tol"], params["eigen_solver"]
+        params = {key: value for key, value in params.items() if key != "eigen_tol"}
+        params |= {"neighbor_weights": "uniform", "eigen_solver": solver or "auto"}
+        params |= {} if tol == "auto" else {"tol": tol}
     return attrgetter(name)(estimators)(**params)
 
 

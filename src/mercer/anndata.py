@@ -83,7 +83,7 @@ def diffusion_map(
     use_rep: str | None = None,
     mask_var: Any = "auto",
     key_added: str = "X_diffusion",
-    alpha: float = 1.0,
+    density_power: float = 1.0,
     **settings: Any,
 ) -> DiffusionMap:
     """Diffusion map of cells, and their pseudotime where ``uns["iroot"]`` is given.
@@ -97,12 +97,12 @@ def diffusion_map(
     n_components : int, default=15
     neighbors_key : str or None, default=None
         Where ``uns`` says what the graph in ``obsp`` is called; None for "neighbors". Without a
-        graph there, and where rows are asked for, that of 15 nearest cells is made.
+        graph there, and where rows are asked for, that of the 10 nearest cells is made.
     use : "connectivities" or "distances", default="connectivities"
         The graph: given weights, or the neighbors of given distances.
     layer, use_rep, mask_var, key_added
         As of `kernel_pca`.
-    alpha : float, default=1.0
+    density_power : float, default=1.0
         As of `mercer.DiffusionMap`; scanpy's is 1.
     **settings
         Parameters of `mercer.DiffusionMap`.
@@ -112,7 +112,7 @@ def diffusion_map(
     mercer.DiffusionMap
         The fitted model.
     """
-    kind = DiffusionMap(n_components, alpha=alpha, **settings)
+    kind = DiffusionMap(n_components, density_power=density_power, **settings)
     return embedded(adata, kind, neighbors_key, use, (layer, use_rep, mask_var), key_added)
 
 
@@ -217,7 +217,9 @@ def pseudotime(model: DiffusionMap, root: int) -> np.ndarray:
             times[inside] = 0.0
             return times
         part = affinities[inside][:, inside]
-        alone = DiffusionMap(count, alpha=model.alpha, random_state=0, affinity="precomputed")
+        alone = DiffusionMap(
+            count, density_power=model.density_power, random_state=0, affinity="precomputed"
+        )
         model = alone.fit(part)
         root = int(np.flatnonzero(inside == root)[0])
     values = np.asarray(model.eigenvalues_)

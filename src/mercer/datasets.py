@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.signal import lfilter
 from sklearn.utils import Bunch
 
-__all__ = ["make_signal_in_noise", "make_three_clusters", "make_unbalanced_clusters", "make_walk"]
+__all__ = [
+    "make_plant",
+    "make_signal_in_noise",
+    "make_three_clusters",
+    "make_unbalanced_clusters",
+    "make_walk",
+]
 
 Rng = np.random.Generator | int | None
 
@@ -172,6 +179,91 @@ def make_walk(
         parents=np.array(WALK_PARENTS),
         frame_rate=rate,
         DESCR="A generated walk: twelve joints in meters.",
+    )
+
+
+def make_plant(
+    n: int = 1000,
+    rng: Rng = None,
+    *,
+    plant: int = 0,
+    fault: str | None = None,
+    start: int | None = None,
+    size: float = 1.5,
+    memory: float = 0.9,
+    n_features: int = 10,
+    dtype: DTypeLike = np.float64,
+) -> Bunch:
+    """Generate sensors of a plant whose operating point wanders: rows in the order of time.
+
+    The operating point has two coordinates, autoregressive of order one; each sensor is a linear,
+    quadratic, saturating or periodic function of it, in a unit of its own, with noise.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Number of rows.
+    rng : Generator, int or None
+        Source of randomness, or a seed for it.
+    plant : int, default=0
+        Which plant: runs of the same number have the same sensors.
+    fault : "step", "drift", "stuck", "relation" or None, default=None
+        What happens to one sensor: an offset, one that grows to twice that, no more change, or
+        another function of the operating point.
+    start : int or None, default=None
+        The first row of the fault; None is the middle.
+    size : float, default=1.5
+        The offset in standard deviations of the sensor.
+    memory : float, default=0.9
+        Autocorrelation of the operating point from row to row.
+    n_features : int, default=10
+        Number of sensors.
+    dtype : dtype, default=float64
+        Type of the array.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, n_features), `start`, `sensor` (the column of the fault, or None), `DESCR`.
+    """
+    if fault not in (None, "step", "drift", "stuck", "relation"):
+        raise ValueError(f"fault={fault!r} must be step, drift, stuck, relation or None.")
+    rng, fixed = np.random.default_rng(rng), np.random.default_rng(plant)
+    d, q, start = n_features, 2, n // 2 if start is None else start
+    ways, curves, others = fixed.standard_normal((3, q, d))
+    shift, kind = fixed.uniform(-1, 1, d), fixed.integers(4, size=d)
+    unit = 10 ** fixed.uniform(-1, 3, d)
+    steps = np.sqrt(1 - memory**2) * rng.standard_normal((n, q))
+    steps[:1] = rng.standard_normal(q)
+    point = lfilter([1.0], [1.0, -memory], steps, axis=0)
+
+    def readings(ways, kind):
+        Z = point @ (ways / np.linalg.norm(ways, axis=0))
+        W = point @ (curves / np.linalg.norm(curves, axis=0)) + shift
+        forms = [Z, np.tanh(1.5 * Z + shift), Z + (W**2 - 1) / 1.5, 1.3 * np.sin(1.3 * Z + shift)]
+        return np.choose(kind, forms)
+
+    X = readings(ways, kind)
+    noise = 0.1 * rng.standard_normal((n, d))
+    sensor = None if fault is None else int(rng.integers(d))
+    if sensor is not None:
+        since = np.arange(n) - start
+        offset = size * X[:, sensor].std() * rng.choice([-1, 1])
+        if fault == "relation":
+            X[start:, sensor] = readings(others, (kind + 1) % 4)[start:, sensor]
+        X += noise
+        if fault == "stuck":
+            X[start:, sensor] = X[start, sensor]
+        elif fault != "relation":
+            growing = 2 * since / max(n - start, 1) if fault == "drift" else 1.0
+            X[:, sensor] += np.where(since >= 0, growing, 0.0) * offset
+    else:
+        X += noise
+    return Bunch(
+        data=(unit * X).astype(dtype),
+        start=start,
+        sensor=sensor,
+        DESCR=f"{d} sensors of plant {plant}, fault: {fault}.",
     )
 
 

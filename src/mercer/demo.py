@@ -23,6 +23,8 @@ FILES = {
     "scores": "scores.csv",
     "distances": "distances.csv",
     "photograph": "noisy.png",
+    "plant": "plant.csv",
+    "fault": "fault.csv",
 }
 
 
@@ -106,10 +108,11 @@ def write_files(model, X, digit, folder: Path) -> None:
 
     from .cli.models import TableModel, component_names
     from .cli.outputs import as_columns, write_columns
+    from .datasets import make_plant
     from .report import write_report
 
     pixels = [f"pixel{i}" for i in range(X.shape[1])]
-    look = {"colors": digit, "color_name": "digit", "images": (8, 8)}
+    look = {"color": digit, "color_name": "digit", "images": (8, 8)}
     title = "Kernel PCA of the digits"
     write_report(model, X, folder / FILES["report"], columns=pixels, title=title, **look)
     TableModel(model, pixels).save(folder / FILES["model"])
@@ -121,6 +124,11 @@ def write_files(model, X, digit, folder: Path) -> None:
     D = pairwise_distances(np.array([X[digit == k].mean(axis=0) for k in range(10)]))
     named = {"digit": np.array(names)} | as_columns(D, names)
     write_columns(folder / FILES["distances"], named)
+    # A plant in normal operation, and with a sensor that drifts.
+    for name, fault, n in (("plant", None, 800), ("fault", "drift", 300)):
+        run = make_plant(n, n, plant=1, fault=fault, memory=0.7)
+        sensors = [f"sensor{j}" for j in range(run.data.shape[1])]
+        write_columns(folder / FILES[name], as_columns(run.data, sensors))
     # A piece of a photograph, in gray, with noise.
     clean = load_sample_image("china.jpg")[80:208, 200:360].mean(axis=2)
     noisy = clean + NOISE * np.random.default_rng(0).standard_normal(clean.shape)

@@ -55,11 +55,14 @@ def trials() -> Iterator[None]:
         yield
 
 
-def tell(message: str, category: type[Warning] = MercerWarning) -> None:
+def tell(message: str, category: type[Warning] = MercerWarning, python: str = "") -> None:
     """Warn at the line of the user's code.
 
-    Frames of mercer, scikit-learn, joblib and contextlib are skipped: they may call us.
+    Frames of mercer, scikit-learn, joblib and contextlib are skipped: they may call us. `python`
+    is a last sentence for users of the library: the command, which has no such names, drops it.
     """
+    told: Any = category(f"{message} {python}".strip())
+    told.python = python
     between = [sys.modules[name] for name in ("mercer", "sklearn", "joblib") if name in sys.modules]
     folders = [str(Path(module.__file__ or "").parent) for module in between]
     passed = (*folders, contextlib.__file__)
@@ -67,7 +70,7 @@ def tell(message: str, category: type[Warning] = MercerWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(passed):
         level, frame = level + 1, frame.f_back
     with contextlib.suppress(ValueError):  # Python's where stderr is closed
-        warnings.warn(message, category, stacklevel=level)
+        warnings.warn(told, stacklevel=level)
 
 
 class Unfailing(io.TextIOBase):

@@ -45,7 +45,7 @@ class PassBar:
 
     def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
         self.title, self.verbose, self.callback, self.passes = title, verbose, callback, passes
-        self.seconds, self.stopped = 0.0, False
+        self.announced, self.stopped = False, False
         self._bar, is_watched = None, False
         with suppress(Exception):  # a stderr that is gone
             is_watched = sys.stderr.isatty()
@@ -78,13 +78,18 @@ class PassBar:
         return lambda done, total: bar.update(self._task, completed=self._done + done / total)
 
     def foresee(self, seconds: float, words: str) -> None:
-        """Take the predicted seconds for the time left; announce more than a minute, once."""
+        """Take the predicted seconds for the time left, and announce the fit, once.
+
+        With a bar that was asked for it is announced in any case, else from a minute on.
+        """
         if self._bar is not None and self._bar.tasks and seconds > 0:  # NaN if unknown
             elapsed = self._bar.tasks[0].elapsed or 0.0
             self._bar.update(self._task, foreseen=elapsed + seconds)
-        if seconds > LONG and not self.seconds:
-            self.seconds = seconds
-            if self.verbose > 0 or self._bar is not None:
+        if (seconds > LONG or self.verbose == 1) and not self.announced:
+            self.announced = True
+            if self.verbose == 1 and isinstance(self._bar, NotebookProgress):
+                self._bar.heading = words
+            elif self.verbose > 0 or self._bar is not None:
                 to_stderr(words)
 
     def report(self, state: PassState) -> bool:
@@ -139,7 +144,7 @@ class RowBar:
             self._bar.stop()
 
     def over(self, blocks, title: str, total: int | None):
-        """The same blocks, counted as they are done; the total may be unknown."""
+        """The same blocks, counted as they are done; the total may be unknown, or an estimate."""
         if self._bar is None:
             yield from blocks
             return
@@ -147,7 +152,7 @@ class RowBar:
         for block in blocks:
             yield block
             done += block.shape[0]
-            self._bar.update(task, completed=done)
+            self._bar.update(task, completed=done, total=total and max(total, done))
         self._bar.update(task, total=done)
 
 
@@ -231,6 +236,7 @@ class NotebookProgress(Progress):
 
     _handle = None
     _drawn = 0.0
+    heading = ""
 
     def start(self) -> None:
         from IPython.display import HTML, display
@@ -258,6 +264,8 @@ class NotebookProgress(Progress):
 
     def _html(self) -> str:
         console = Console(record=True, file=io.StringIO(), width=100, force_jupyter=False)
+        if self.heading:
+            console.print(self.heading, markup=False, highlight=False)
         console.print(self.get_renderable())
         # The page's own colors for plain text, so that light and dark pages are both readable.
         frame = "<pre style='white-space:pre;overflow-x:auto;line-height:normal'>{code}</pre>"

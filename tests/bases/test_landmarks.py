@@ -17,7 +17,6 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.bases.landmarks import pool_within
 from mercer.bases.whitening import CholeskyWhitening, Whitening, choose_whitening
 from mercer.compute import LocalEngine
-from mercer.estimators._model import SIGN_ROWS
 from mercer.exceptions import MercerWarning
 from mercer.fitting.moments import Moments, MomentsOf
 from mercer.fitting.problems import ReducedProblem
@@ -149,7 +148,9 @@ def test_size_that_is_no_number_of_landmarks(digits, size):
 @pytest.mark.parametrize("size", [901, 10_000])
 def test_size_beyond_the_rows_takes_all_of_them_and_says_so(size, digits):
     """As n_components does."""
-    with pytest.warns(MercerWarning, match=f"size={size} is more than the 900 rows") as told:
+    with pytest.warns(
+        MercerWarning, match=r"landmarks were asked for, and there are 900 rows"
+    ) as told:
         model = fit(digits, Landmarks(size=size, selector=Uniform()))
     assert len(model.landmarks_) == 900 and told[0].filename == __file__
     exact = fit(digits, "points")
@@ -336,7 +337,7 @@ def test_what_a_fit_evaluates(n, product, values_asked_for, monkeypatch):
     X, m = generator(n).standard_normal((n, 6)), 100
     KernelPCA(10, kernel="rbf", gamma=0.2, basis=Landmarks(m), random_state=0).fit(X)
     pool, judges = default_pool(n, m), n if n <= ALL_ROWS else SAMPLE_ROWS * (not product)
-    again = judges + (n if n <= ALL_ROWS else SIGN_ROWS) + n * product
+    again = judges + (n if n <= ALL_ROWS else m) + n * product
     least = pool**2 + m**2 + (n + again) * m + product * n * (n + 1) // 2
     most = least + judges * block_rows(m) + product * 512 * n  # tiles on the diagonal are whole
     most += 250**2  # of the sample that the precision is chosen by
@@ -351,7 +352,8 @@ def test_pairs_that_can_tell_nothing_are_not_asked_for(values_asked_for, monkeyp
     basis = Landmarks(points=X[1:21])
     model = KernelPCA(3, kernel="rbf", gamma=0.1, basis=basis, random_state=0).fit(X)
     assert_allclose(model.certificate_.likely_upper, model.certificate_.eigenvalue_upper)
-    rows = 3000 + SAMPLE_ROWS + SIGN_ROWS
+    # The landmarks themselves settle the signs.
+    rows = 3000 + SAMPLE_ROWS + 20
     assert sum(values_asked_for) == 20**2 + rows * 20 + 250**2
 
 

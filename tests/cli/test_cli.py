@@ -363,7 +363,7 @@ def test_json_has_no_nan_and_no_numpy():
 def test_messages_of_the_library_name_options(here, capsys):
     assert main(["fit", "rows.npy", "-r", "99", "-o", "m.mercer"]) == 0
     err = capsys.readouterr().err
-    assert err == "mercer: warning: --components 99 is more than n_samples=30: 30 are kept.\n"
+    assert err == "mercer: warning: --components 99 is more than the 30 rows: 30 are kept.\n"
 
 
 def test_existing_outputs_stay_unless_forced(here, capsys):

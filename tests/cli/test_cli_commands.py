@@ -15,8 +15,11 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     KernelPCA,
+    NoveltyDetector,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
+    datasets,
     load,
 )
 from mercer.cli import main
@@ -63,6 +66,33 @@ def same_up_to_sign(S, T, atol=1e-6):
     np.testing.assert_allclose(S * signs, T, atol=atol)
 
 
+def test_monitor_and_outliers(X, run, tmp_path):
+    """What the library says, from a table or a saved model, with names of the table."""
+    make_plant = datasets.make_plant
+    for name, key, options in [("plant", 0, {}), ("new", 1, {"fault": "step", "size": 30})]:
+        plant = make_plant(300, key, plant=1, **options).data
+        pd.DataFrame(plant, columns=[f"s{j}" for j in range(10)]).to_csv(f"{name}.csv", index=False)
+    monitor = ["monitor", "plant.csv", "new.csv", "--false-alarms", 0.05, "--smoothing", "2/3"]
+    facts = run(*monitor, "-o", "c.csv", "--save", "m.mercer", "--chart", "c.png")
+    rows = [pd.read_csv(f"{name}.csv").to_numpy() for name in ("plant", "new")]
+    model = ProcessMonitor(false_alarms=0.05, smoothing=(2, 3), random_state=0).fit(rows[0])
+    chart, table = model.chart(rows[1]), pd.read_csv("c.csv", keep_default_na=False)
+    np.testing.assert_array_equal(table["alarm"], chart.alarms)
+    assert chart.alarms.any() and Path("c.png").stat().st_size > 1000
+    expected = ["" if name == "" else f"s{name[1:]}" for name in chart.sensor]
+    assert table["sensor"].tolist() == expected
+    np.testing.assert_allclose(list(facts["limits"].values()), model.limits_)
+    again = run("monitor", "m.mercer", "new.csv", "-o", "again.csv")
+    assert again["alarms"] == facts["alarms"]
+    assert main(["monitor", "m.mercer"]) == 2
+    assert main(["monitor", "m.mercer", "new.csv", "--lags", "2"]) == 2
+    facts = run("outliers", "rows.npy", "-o", "out.csv", "--save", "o.mercer")
+    detector = NoveltyDetector(random_state=0).fit(X)
+    assert facts["outliers"] == int((detector.predict(X) < 0).sum())
+    other = run("outliers", "o.mercer", "rows.npy", "-o", "out2.csv")
+    assert other["outliers"] == facts["outliers"]
+
+
 @pytest.mark.parametrize(
     "file", ["rows.csv", "rows.parquet", "rows.npy", "rows.npz"], ids=lambda name: name[5:]
 )
@@ -97,6 +127,41 @@ def test_fit_of_a_folder_of_images(tmp_path, monkeypatch, run):
     Path("others").mkdir()
     Image.fromarray(pictures[0].T.copy()).save("others/a.png")
     assert main(["transform", "m.mercer", "others"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_the_column_that_names_rows_travels_with_the_model(kind, X, run, capsys):
+    """--id of the fit holds for transform, report and inverse; a .npy has numbers only."""
+    table = pd.read_csv("rows.csv").drop(columns="kind")
+    table.insert(2, "who", [f"r{i}" for i in range(60)] if kind == "text" else np.arange(60) + 7)
+    table.to_csv("named.csv", index=False)
+    run("fit", "named.csv", "--id", "who", "-r", 2, "-o", "m.mercer")
+    run("transform", "m.mercer", "named.csv", "-o", "s.csv")
+    found = pd.read_csv("s.csv")
+    assert list(found) == ["who", "component1", "component2"]
+    assert found["who"].tolist() == table["who"].tolist()
+    run("report", "m.mercer", "named.csv", "-o", "r.html")
+    page = Path("r.html").read_text()
+    assert f'"names":["{table["who"][0]}"' in page
+    assert "<td>--id</td><td>who</td>" in page and "copy_X" not in page
+    run("inverse", "m.mercer", "s.csv", "-o", "back.csv")
+    assert list(pd.read_csv("back.csv")) == ["who", *NAMES]
+    run("explain", "m.mercer", "named.csv")
+    run("transform", "m.mercer", "named.csv", "-o", "s.npy")
+    assert np.load("s.npy").shape == (60, 2)
+    # Another column can be named, and a table without the column has no names, which is said.
+    run("transform", "m.mercer", "named.csv", "--id", "length", "-o", "s.csv", "--force")
+    assert pd.read_csv("s.csv").columns[0] == "length"
+    assert main(["transform", "m.mercer", "rows.csv", "-o", "s.csv", "--force"]) == 0
+    assert "no column 'who', which named the rows" in capsys.readouterr().err
+    assert list(pd.read_csv("s.csv")) == ["component1", "component2"]
+
+
+def test_the_number_of_a_column_that_names_rows_travels_too(X, run):
+    np.save("named.npy", np.column_stack([np.arange(60.0), X]))
+    run("fit", "named.npy", "--id", 0, "-r", 2, "-o", "m.mercer")
+    run("transform", "m.mercer", "named.npy", "-o", "s.csv")
+    assert pd.read_csv("s.csv").iloc[:, 0].tolist() == list(range(60))
 
 
 @pytest.mark.parametrize("scale", SCALERS)
@@ -326,8 +391,8 @@ def test_significance_of_a_model(X, run, capsys):
     assert 0 <= facts["n_significant"] <= 3 and facts["n_rows"] == 30
     assert main(["significance", "m.mercer", "rows.csv", "--rows", "30"]) == 0
     assert "stand above noise" in capsys.readouterr().out
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "2"]) == 2
-    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "0.01"]) == 1
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "2"]) == 2
+    assert main(["significance", "m.mercer", "rows.csv", "--level", "0.01"]) == 1
     assert "n_permutations" in capsys.readouterr().err
 
 
@@ -396,6 +461,9 @@ def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):
     assert adjusted_rand_score(np.load("labels.npy"), truth) == 1
     ties = run("cluster", "rings.npy", "-k", 2, "--neighbors", 6, "--labels", "cluster_qr")
     assert adjusted_rand_score(ties["result"]["cluster"], truth) == 1
+    found = run("cluster", "rings.npy", "-k", "auto", "--gaps", "gaps.png", "-o", "found.npy")
+    assert found["clusters"] == 2 and int(np.argmax(found["eigengaps"][1:])) == 0
+    assert Path("gaps.png").stat().st_size > 5000
     few = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "--landmarks", 100)
     theirs = SpectralClustering(2, gamma=5.0, random_state=0).fit(X).labels_
     assert adjusted_rand_score(few["result"]["cluster"], theirs) == 1
@@ -409,9 +477,9 @@ def test_embed_gives_the_coordinates_of_the_estimators(tmp_path, monkeypatch, ru
     ours = SpectralEmbedding(2, n_neighbors=9, random_state=0).fit(X)
     np.testing.assert_allclose(np.load("map.npy"), ours.embedding_, atol=1e-8)
     np.testing.assert_allclose(facts["eigenvalues"], ours.eigenvalues_, atol=1e-8)
-    walk = ("--diffusion", "--alpha", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
+    walk = ("--diffusion", "--density-power", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
     found = run("embed", "rows.npy", *walk)["result"]
-    ours = DiffusionMap(2, alpha=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
+    ours = DiffusionMap(2, density_power=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.column_stack([found["x1"], found["x2"]]), ours, atol=1e-8)
 
 

@@ -29,7 +29,7 @@ from mercer.kernels import (
     RationalQuadratic,
 )
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
-from mercer.preimage.compensation import undo_factors
+from mercer.preimage.noise import undo_factors
 from mercer.preimage.ridge import ridge_inverse
 from mercer.relatives.joint import GivenColumns, JointMomentsOf
 from mercer.selectors import (
@@ -344,8 +344,8 @@ def test_models_come_back_from_the_device(basis, preimage):
     S, noisy = model.transform(X[:30]), X[:30] + 0.1
     for found, expected in (
         (other.inverse_transform(S), model.inverse_transform(S)),
-        (other.denoise(noisy), model.denoise(noisy)),
-        (other.denoise(noisy, compensate=False), model.denoise(noisy, compensate=False)),
+        (other.denoise(noisy, noise=np.inf), model.denoise(noisy, noise=np.inf)),
+        (other.denoise(noisy, noise=0.1), model.denoise(noisy, noise=0.1)),
     ):
         assert isinstance(found, np.ndarray)
         close(found, expected, rtol=0, atol=1e-8)
@@ -360,9 +360,9 @@ def test_single_precision_stays_single(kernel, preimage):
     X = rows(120, 6).astype(np.float32)
     settings = {"n_components": 3, "kernel": kernel, "preimage": preimage}
     model, other = (KernelPCA(**settings, device=d).fit(X) for d in (None, WHERE))
-    found = other.denoise(X[:20])
+    found = other.denoise(X[:20], noise=0.3)
     assert found.dtype == np.float32
-    close(found, model.denoise(X[:20]), rtol=0, atol=2e-3)
+    close(found, model.denoise(X[:20], noise=0.3), rtol=0, atol=2e-3)
 
 
 def test_models_of_features_denoise_on_the_device():
@@ -370,7 +370,7 @@ def test_models_of_features_denoise_on_the_device():
     settings = {"n_components": 3, "kernel": RBF(0.05), "basis": RandomFeatures(60)}
     model = KernelPCA(**settings, random_state=0).fit(X)
     other = KernelPCA(**settings, random_state=0, device=WHERE).fit(X)
-    close(other.denoise(X[:30]), model.denoise(X[:30]), rtol=0, atol=1e-8)
+    close(other.denoise(X[:30], noise=0.3), model.denoise(X[:30], noise=0.3), rtol=0, atol=1e-8)
 
 
 def test_bad_scores_on_the_device(monkeypatch):
@@ -407,9 +407,9 @@ def test_streamed_model_comes_back():
     S = model.transform(X[:20])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, denoised = other.inverse_transform(S), other.denoise(X[:20])
+        found, denoised = other.inverse_transform(S), other.denoise(X[:20], noise=0.3)
     close(found, model.inverse_transform(S), rtol=0, atol=1e-8)
-    close(denoised, model.denoise(X[:20]), rtol=0, atol=1e-8)
+    close(denoised, model.denoise(X[:20], noise=0.3), rtol=0, atol=1e-8)
 
 
 def test_streamed_rows_are_in_main_memory_already():
@@ -442,7 +442,7 @@ def test_joint_moments(late):
 @pytest.mark.parametrize(
     "model",
     [
-        DiffusionMap(2, gamma=0.2, alpha=1, random_state=0),
+        DiffusionMap(2, gamma=0.2, density_power=1, random_state=0),
         SpectralEmbedding(2, affinity="rbf", gamma=0.2, random_state=0),
         DiffusionMap(2, gamma=0.2, basis=Landmarks(100), random_state=0),
         SupervisedKernelPCA(2, kernel="rbf", gamma=0.2, random_state=0),

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from contracts import generator
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
+import mercer
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.files import open_source
@@ -41,11 +43,58 @@ def test_exact_and_approximate_fits_agree(name, basis):
     assert (cosine[sure] > 0).all()
 
 
-def test_every_way_to_the_same_rows_has_the_same_signs(tmp_path):
-    X = generator(72).exponential(size=(3000, 3))
-    np.save(tmp_path / "x.npy", X)
-    settings = {"kernel": "rbf", "gamma": 0.3, "basis": "landmarks", "random_state": 0}
-    kinds = [X, open_source(tmp_path / "x.npy"), lambda: iter([X[:7], X[7:]]), sparse.csr_matrix(X)]
-    scores = [KernelPCA(3, **settings).fit(kind).transform(X[:50]) for kind in kinds]
+def same_signs(fits, X):
+    scores = [model.expansion_.scores(X[:60]) for model in fits]
     for S in scores[1:]:
         assert (np.sum(S * scores[0], axis=0) > 0).all()
+
+
+def by_states(model, X, cuts):
+    """The fit of batches that are merged in another order than that of their rows."""
+    parts = list(enumerate(np.split(X, cuts)))[::-1]
+    firsts = [0, *cuts]
+    while model.stage != "fitted":
+        states = [model.partial(rows, first_row=firsts[i]) for i, rows in parts]
+        model.advance(mercer.merge(states))
+    return model
+
+
+@pytest.mark.parametrize("n", [3000, 9000])
+def test_every_way_to_the_same_rows_has_the_same_landmarks_and_signs(n, tmp_path):
+    rng = generator(72)
+    X, cuts = rng.exponential(size=(n, 3)), np.sort(rng.integers(1, n, 4))
+    basis = Landmarks(60)
+    model = KernelPCA(3, kernel="rbf", gamma="median", basis=basis, random_state=0, memory="1GB")
+    np.save(tmp_path / "x.npy", X)
+    kinds = [open_source(tmp_path / "x.npy"), lambda: iter(np.split(X, cuts))]
+    if n < 4000:  # the sample that landmarks are chosen from is all rows
+        kinds += [X, lambda: iter([sparse.csr_matrix(X)])]
+    try:
+        import dask.array as da
+        import pandas as pd
+
+        pd.DataFrame(X, columns=list("abc")).to_parquet(tmp_path / "x.parquet", row_group_size=700)
+        kinds += [da.from_array(X, chunks=(n // 4, 3)), tmp_path / "x.parquet"]
+    except ImportError:
+        pass
+    fits = [clone(model).fit(kind) for kind in kinds] + [by_states(clone(model), X, cuts)]
+    for fitted in fits[1:]:
+        points = (
+            fitted.landmarks_.toarray() if sparse.issparse(fitted.landmarks_) else fitted.landmarks_
+        )
+        np.testing.assert_array_equal(points, fits[0].landmarks_)
+        assert fitted.eigenvalues_ == pytest.approx(fits[0].eigenvalues_, rel=1e-9)
+    same_signs(fits, X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_order_of_rows_changes_signs_along_given_landmarks(seed):
+    rng = generator(73, seed)
+    # Both ends of the components are equally far: a sample of rows decides by chance.
+    X = rng.standard_normal((2600, 3))
+    basis = Landmarks(points=X[rng.permutation(len(X))[:50]])
+    model = KernelPCA(4, kernel="rbf", gamma=0.2, basis=basis, random_state=0)
+    orders = [X, X[::-1].copy(), X[rng.permutation(len(X))], X[np.argsort(X[:, 0])]]
+    fits = [clone(model).fit(rows) for rows in orders]
+    fits.append(clone(model).fit(lambda: iter(np.array_split(orders[2], 5))))
+    same_signs(fits, X)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from contracts import generator
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import mercer
@@ -321,7 +322,7 @@ def test_budgets_that_no_machine_has(memory):
 
 @pytest.mark.parametrize("widths", [[], [0], [-1.0], [np.nan], [np.inf], ["a"], [[1.0, 2.0]]])
 def test_widths_of_a_search_are_numbers_above_zero(widths):
-    with pytest.raises(InvalidParameterError, match=r"widths=.*above zero.*Give"):
+    with pytest.raises(InvalidParameterError, match=r"'widths' parameter.*each a float"):
         mercer.KernelPCASearch(widths=widths).fit(X)
 
 
@@ -333,10 +334,10 @@ def test_a_bool_is_no_number(name, value):
 
 @pytest.mark.parametrize("alpha", [1e30, 21, -1, np.nan, np.inf])
 def test_densities_to_a_power_that_is_too_large(alpha):
-    with pytest.raises(InvalidParameterError, match="'alpha' parameter"):
-        mercer.DiffusionMap(alpha=alpha).fit(X)
+    with pytest.raises(InvalidParameterError, match="'density_power' parameter"):
+        mercer.DiffusionMap(density_power=alpha).fit(X)
     Y = generator(4).standard_normal((90, 3))
-    assert np.isfinite(mercer.DiffusionMap(alpha=20, random_state=0).fit_transform(Y)).all()
+    assert np.isfinite(mercer.DiffusionMap(density_power=20, random_state=0).fit_transform(Y)).all()
 
 
 @pytest.mark.parametrize("unit", ["ns", "s", "D"])
@@ -356,14 +357,92 @@ def test_a_polars_frame_without_rows(model):
         model.fit(empty)
 
 
-@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", "<i2"])
-def test_files_in_any_type_and_byte_order(tmp_path, dtype):
-    np.save(tmp_path / "rows.npy", (9 * X).astype(dtype))
-    rows = (9 * X).astype(dtype).astype(float)
-    for model in (mercer.Nystroem(n_components=5, random_state=0), KernelPCA(2, kernel="rbf")):
-        expected = model.fit(rows).transform(rows)
-        result = model.fit(tmp_path / "rows.npy").transform(tmp_path / "rows.npy")
-        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
+@pytest.mark.parametrize("ranks", [[], [0], [True], [2.5], ["a"], [30], [[1, 2]], [None], {}])
+def test_numbers_of_components_of_a_search_are_whole(ranks):
+    with pytest.raises(ValueError, match=r"each an int|whole numbers from 1 to"):
+        mercer.KernelPCASearch(n_components=ranks, widths=[1.0]).fit(X)
+
+
+EVERY = {
+    "points": KernelPCA(2, kernel="rbf"),
+    "columns": KernelPCA(2),
+    "bits": KernelPCA(2, kernel="tanimoto"),
+    "pre-images": KernelPCA(2, kernel="rbf", preimage="ridge"),
+    "landmarks": KernelPCA(2, kernel="laplacian", basis="landmarks", random_state=0),
+    "features": KernelPCA(2, kernel="rbf", basis="features", random_state=0),
+    "hebbian": mercer.HebbianKernelPCA(2, random_state=0),
+    "stream": mercer.StreamingKernelPCA(2, random_state=0),
+    "novelty": mercer.NoveltyDetector(random_state=0),
+    "search": mercer.KernelPCASearch(n_components=[1, 2], widths=[1.0], random_state=0),
+    "scaling": mercer.ClassicalMDS(2),
+    "isomap": mercer.Isomap(2),
+    "embedding": mercer.SpectralEmbedding(2, affinity="nearest_neighbors", random_state=0),
+    "diffusion": mercer.DiffusionMap(2, random_state=0),
+    "clusters": mercer.SpectralClustering(2, random_state=0),
+    "nystroem": mercer.Nystroem(n_components=5, random_state=0),
+    "supervised": mercer.SupervisedKernelPCA(1, kernel="rbf"),
+    "correlation": mercer.KernelCCA(1, kernel="rbf"),
+}
+
+
+def fit_to(model, data, n):
+    """A fit, with what it takes beside the rows."""
+    if isinstance(model, mercer.KernelCCA):
+        return clone(model).fit(data, data)
+    beside = (np.arange(n) % 2,) if isinstance(model, mercer.SupervisedKernelPCA) else ()
+    return clone(model).fit(data, *beside)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["function", "csv", "stream of a table", "no columns"])
+@pytest.mark.parametrize("name", EVERY)
+def test_too_few_rows_of_a_source_that_is_not_counted(name, form, tmp_path):
+    """Refused as they would be in an array, by every estimator."""
+    model = EVERY[name]
+    least = {"search": 4, "novelty": 3, "hebbian": 1, "stream": 1, "nystroem": 1}.get(name, 2)
+    pd = pytest.importorskip("pandas")
+    for n in range(least):
+        frame = pd.DataFrame(X[:n], columns=list("abcd"))
+        if form == "no columns":
+            data, n = frame[[]], 9
+        elif form == "function":
+            data = lambda n=n: iter([X[:1], X[1:n]][: 1 + (n > 1)] if n else [X[:0]])  # noqa: E731
+        elif form == "csv":
+            data = tmp_path / "rows.csv"
+            frame.to_csv(data, index=False)
+        else:
+            data = pytest.importorskip("pyarrow").Table.from_pandas(frame).to_reader()
+        with pytest.raises(
+            ValueError, match=r"minimum of|no rows|at least|once|same target|no columns"
+        ):
+            fit_to(model, data, n)
+
+
+TYPES = [">f8", ">f4", ">i4", "<i2", "u1", "f2", "?", "g"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EVERY)
+def test_files_in_any_type_and_byte_order(tmp_path, name):
+    """By path and as a memmap: what the numbers are, not how they are stored."""
+    for dtype in TYPES:
+        stored = np.abs(9 * X).astype(dtype)
+        np.save(tmp_path / "rows.npy", stored)
+        expected = outcome(fit_to(EVERY[name], stored.astype(float), 30), stored.astype(float))
+        for form in (tmp_path / "rows.npy", np.load(tmp_path / "rows.npy", mmap_mode="r")):
+            model = fit_to(EVERY[name], form, 30)
+            model.save(tmp_path / "model")
+            assert outcome(model, form).shape == expected.shape
+            if np.dtype(dtype).itemsize > 2 and name not in ("hebbian", "stream", "clusters"):
+                np.testing.assert_allclose(outcome(model, form), expected, rtol=1e-3, atol=1e-4)
+
+
+def outcome(model, data):
+    if isinstance(model, mercer.NoveltyDetector):
+        return model.decision_function(data)
+    if isinstance(model, KernelPCA) and model.preimage == "ridge":
+        return model.denoise(data)
+    return np.abs(model.transform(data) if hasattr(model, "transform") else model.predict(data))
 
 
 def test_a_refused_image_leaves_a_denoiser_as_it_was():

@@ -35,6 +35,7 @@ WAYS = {
     "ClassicalMDS": [{}, {"landmarks": 20}, {"metric": "cityblock"}],
     "Isomap": [{}, {"landmarks": 20}],
     "NoveltyDetector": [{}],
+    "ProcessMonitor": [{"false_alarms": 0.1}, {"false_alarms": 0.1, "lags": 1}],
     "Nystroem": [{"n_components": 10}],
     "KernelPCASearch": [{"noise": 1.0, "n_components": 3}],
     "PatchDenoiser": [{"patch_size": 4}],

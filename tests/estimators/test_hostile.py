@@ -136,7 +136,7 @@ def test_blocks_with_masks_are_refused():
 
 
 def test_an_image_smaller_than_a_patch():
-    with pytest.raises(ValueError, match=r"4 x 9 pixels is smaller.*patch_size=7.*smaller patch"):
+    with pytest.raises(ValueError, match=r"4 x 9 pixels is smaller.*patch_size=9.*smaller patch"):
         PatchDenoiser().fit(np.ones((4, 9)))
     with pytest.raises(ValueError, match=r"empty list\. Pass one image"):
         PatchDenoiser().fit([])

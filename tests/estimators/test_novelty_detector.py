@@ -165,7 +165,7 @@ def test_rows_far_from_all_others_are_novel(kernel):
     """Also where most held-out rows are far, which is told, and beyond the range of squares."""
     rng = generator(97)
     X = rng.standard_cauchy((300, 3))
-    with pytest.warns(UserWarning, match="of 60 held-out rows are far from all rows learned from"):
+    with pytest.warns(UserWarning, match="of 60 held-out rows are far from all training rows"):
         narrow = NoveltyDetector(kernel=kernel, gamma=1e4, random_state=0).fit(X)
     usual = NoveltyDetector(kernel=kernel, random_state=0).fit(rng.standard_normal((300, 3)))
     far = 10 ** np.linspace(3, 250, 40)[:, None] * rng.choice([-1, 1], (40, 3))

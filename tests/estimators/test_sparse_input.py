@@ -7,10 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
+import mercer
 from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    Isomap,
     KernelCCA,
     KernelPCA,
     KernelPCASearch,
@@ -155,6 +157,8 @@ TABLE = MODELS | {
     "scaling by landmarks": ClassicalMDS(2, landmarks=20, random_state=0),
     "scaling of cosines": ClassicalMDS(2, dissimilarity="cosine"),
     "stream of features": StreamingKernelPCA(2, basis="features", kernel="rbf", random_state=0),
+    "isomap": Isomap(2),
+    "local": DiffusionMap(2, affinity="nearest_neighbors", neighbor_weights="local"),
 }
 METHODS = ["transform", "fit_transform", "score_samples", "predict", "decision_function"]
 METHODS += ["reconstruction_error", "score", "denoise", "inverse_transform", "fit_predict"]
@@ -188,6 +192,35 @@ def test_every_form_gives_what_dense_rows_give(name, tmp_path):
         assert found.keys() == wanted.keys()
         for method, values in found.items():
             assert_allclose(values, wanted[method], atol=1e-8, err_msg=f"{form}: {method}")
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+@pytest.mark.parametrize("training", [sparse.csr_matrix, np.asarray])
+@pytest.mark.parametrize("name", [name for name in TABLE if name != "nystroem"])
+def test_new_rows_need_not_be_sparse_as_the_training_rows_were(name, training, tmp_path):
+    """Also of a model from a file, and where they come from one."""
+    model = clone(TABLE[name])
+    model.fit(training(matrix(key=4).toarray()), *others(model))
+    new = matrix(key=SEED + 5).toarray()[:9]
+    sparse.save_npz(tmp_path / "new.npz", sparse.csr_matrix(new))
+    forms = [new, sparse.csr_array(new), sparse.dok_matrix(new), tmp_path / "new.npz"]
+    model.save(tmp_path / "model")
+    for method in ("transform", "predict", "decision_function", "reconstruction_error"):
+        if hasattr(model, method):
+            wanted = getattr(model, method)(forms[training is not np.asarray])
+            for one in (model, mercer.load(tmp_path / "model")):
+                for rows in forms:
+                    assert_allclose(getattr(one, method)(rows), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_learned_inverse_transform_needs_dense_rows(form, tmp_path):
+    A = tmp_path / "rows.npz"
+    sparse.save_npz(A, matrix())
+    if form != "npz":
+        A = getattr(sparse, form)(matrix())
+    with pytest.raises(TypeError, match=r"(dense data is|needs dense rows)"):
+        KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(A)
 
 
 WIDE = sparse.random(150, 40_000, 2e-4, "csr", rng=generator(4))

@@ -185,7 +185,7 @@ def test_every_estimator_takes_them(kind, model, table, tmp_path):
 def test_reports_take_them(kind, table, tmp_path):
     rows = KINDS[kind](table.slice(0, 60), tmp_path)
     model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(rows)
-    page = write_report(model, rows, tmp_path / "r.html", colors="day").read_text()
+    page = write_report(model, rows, tmp_path / "r.html", color="day").read_text()
     for name, kind in [("a", "number"), ("b", "number"), ("c", "number"), ("day", "date")]:
         assert f'"name":"{name}","kind":"{kind}"' in page
 

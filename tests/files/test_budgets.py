@@ -14,7 +14,7 @@ from mercer.files import open_source, read_table
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
-def write_book(path, rows, columns):
+def write_book(path, rows, columns, row=b""):
     """An Excel file of equal cells, which packs to a thousandth."""
     openpyxl = pytest.importorskip("openpyxl")
     pytest.importorskip("pandas")
@@ -28,8 +28,23 @@ def write_book(path, rows, columns):
             with book.open(name, "w") as file:
                 file.write(f'<worksheet xmlns="{MAIN}"><sheetData>'.encode())
                 for _ in range(rows):
-                    file.write(b"<row>" + b"<c><v>1.5</v></c>" * columns + b"</row>")
+                    file.write(row or b"<row>" + b"<c><v>1.5</v></c>" * columns + b"</row>")
                 file.write(b"</sheetData></worksheet>")
+
+
+@pytest.mark.parametrize("where", ["cell", "formula", "attribute", "comment"])
+def test_books_of_few_cells_with_long_texts(where, tmp_path):
+    path, long = tmp_path / "x.xlsx", b"a" * 100_000_000
+    parts = {
+        "cell": (b'<row><c t="inlineStr"><is><t>', b"</t></is></c></row>"),
+        "formula": (b"<row><c><f>", b"</f><v>1</v></c></row>"),
+        "attribute": (b'<row><c r="', b'"><v>1</v></c></row>'),
+        "comment": (b"<!--", b"--><row><c><v>1</v></c></row>"),
+    }
+    write_book(path, 1, 1, parts[where][0] + long + parts[where][1])
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(ValueError, match=r"x\.xlsx has .* memory allows 100"):
+        open_source(path, memory="100MB")
 
 
 @pytest.mark.parametrize("shape", [(1, 2_000_000), (100_000, 20), (1_000, 2_000)])

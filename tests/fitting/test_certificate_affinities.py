@@ -50,7 +50,7 @@ def test_walks_on_rows_that_round_alike(solver, dtype):
         Z = (rng.standard_normal((5, 2)) * 10 ** rng.uniform(-1, 0.5)).astype(dtype)
         counts, alpha = rng.integers(1, 120, 5), float(rng.choice([0.0, 0.5, 1.0]))
         gamma, t = float(10 ** rng.uniform(-1, 0.5)), float(rng.choice([0.0, 1.0, 3.0]))
-        model = DiffusionMap(3, alpha=alpha, t=t, gamma=gamma, eigen_solver=solver)
+        model = DiffusionMap(3, density_power=alpha, t=t, gamma=gamma, eigen_solver=solver)
         model.set_params(random_state=seed).fit(np.repeat(Z, counts, axis=0))
         values, functions = walk(Z, counts, gamma, alpha)
         holds(model.certificate_, values, 1)
@@ -68,7 +68,7 @@ def test_functions_of_a_walk_that_was_not_solved_to_the_end(passes, t):
         X = rng.standard_normal((150, 2))
         X[:5] = 3.5 * X[:5] / np.linalg.norm(X[:5], axis=1)[:, None]
         solver = BlockKrylov(block=4, oversampling=3, max_passes=passes)
-        model = DiffusionMap(2, alpha=0.0, t=t, gamma=0.4, eigen_solver=solver)
+        model = DiffusionMap(2, density_power=0.0, t=t, gamma=0.4, eigen_solver=solver)
         model.set_params(random_state=seed).fit(X)
         K = np.asarray(FORMULAS["rbf"](X.astype(WIDE), WIDE(0.4), {}), float)
         degrees = K.sum(axis=1)

@@ -90,7 +90,7 @@ def test_affinities_of_kernels(which, solver, seed):
     elif which == "embedding":
         model, (values, V) = SpectralEmbedding(r, **given), normalized(K, True)
     else:
-        model = DiffusionMap(r, alpha=alpha, t=t, **given)
+        model = DiffusionMap(r, density_power=alpha, t=t, **given)
         values, V = normalized(K, False, alpha)
     try:
         model.fit(X)

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts import generator
-from fuzz import FORMULAS, WIDE, Problem, violations
+from fuzz import FORMULAS, LEAST_HELD, WIDE, Problem, rbf, share_of_leading, violations
 
 from mercer import KernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
@@ -156,6 +156,20 @@ def test_rows_that_round_alike(way, name, dtype):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_sums_over_many_equal_rows_of_few_columns():
+    """Each term of a sum is rounded as its copies are: by the number of rows, not of columns."""
+    wrong = []
+    for seed in range(60):
+        rng = generator(seed, 362)
+        Z, counts = copies(rng, int(rng.integers(2, 5)), int(10 ** rng.uniform(2, 3.3)))
+        Z, name = Z[:, : rng.integers(1, 4)], str(rng.choice(["linear", "cosine"]))
+        model = fit(KernelPCA(2, kernel=name, basis="columns"), Z, counts, weighted=False)
+        found = false_statements(model, Z, counts, KERNELS[name])
+        wrong += [f"seed {seed}: {sentence}" for sentence in found]
+    assert not wrong, wrong
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["rbf", "poly", "linear", "laplacian"])
 @pytest.mark.parametrize("way", ["dense", "krylov"])
 def test_weights_far_apart(way, name):
@@ -263,13 +277,6 @@ PROVEN = {
 }
 
 
-def share_of_leading(U, A):
-    """The least of what each span of the first vectors holds, of what the best such span has."""
-    best, U = np.linalg.eigvalsh(A)[::-1], np.linalg.qr(U)[0]
-    held = [np.linalg.eigvalsh(U[:, :p].T @ A @ U[:, :p])[0] for p in range(1, U.shape[1] + 1)]
-    return min((one / top for one, top in zip(held, best, strict=False)), default=1.0)
-
-
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("name", PROVEN)
 @pytest.mark.parametrize("seed", range(12))
@@ -294,7 +301,31 @@ def test_components_that_rounding_makes_are_not_proven(seed, name, center):
         K = K - K.mean(axis=1)[:, None]
     # All values round to the same number where even long double has too few digits.
     A = (K / max(np.abs(K).max(), np.finfo(WIDE).tiny)).astype(float)
-    assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, proven
+    assert share_of_leading(model.eigenvectors_[:, :proven], A) > LEAST_HELD, proven
+
+
+@pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
+@pytest.mark.parametrize("solver", ["krylov", "randomized", "gram-power"])
+def test_components_smaller_than_their_intervals_are_not_proven(solver):
+    """Few distinct rows and a wide kernel: eigenvalues down to rounding, and beyond residuals."""
+    for seed in range(20):
+        rng = generator(361, seed)
+        n, levels, d = int(rng.integers(100, 260)), int(rng.integers(6, 30)), rng.integers(1, 4)
+        X = rng.standard_normal((levels, d))[rng.integers(0, levels, n)]
+        gamma, center, r = (
+            10 ** rng.uniform(-3, -1),
+            bool(rng.integers(2)),
+            int(rng.integers(4, 14)),
+        )
+        options = {"gamma": gamma, "center": center, "remove_zero_eig": False, "basis": "points"}
+        model = KernelPCA(r, kernel="rbf", eigen_solver=solver, **options)
+        model.set_params(random_state=seed).fit(X)
+        A = rbf(X, gamma, {})
+        if center:
+            A = A - A.mean(axis=0)
+            A = A - A.mean(axis=1)[:, None]
+        proven = model.certificate_.n_proven
+        assert share_of_leading(model.eigenvectors_[:, :proven], A) > LEAST_HELD, (seed, proven)
 
 
 @pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")

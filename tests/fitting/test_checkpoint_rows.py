@@ -4,7 +4,10 @@ import os
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -17,7 +20,8 @@ from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.exceptions import CheckpointError
 from mercer.files import RowSource
-from mercer.fitting.checkpoint import Checkpoint
+from mercer.fitting.checkpoint import Checkpoint, identity_of
+from mercer.kernels import RBF as RBFKernel
 from mercer.rows.blocks import SETTLED
 from mercer.selectors import Uniform
 
@@ -255,6 +259,90 @@ def test_rows_of_a_file_that_nobody_wrote_to_are_passed_over(form, tmp_path, mon
     saved(Y, tmp_path, form)
     with pytest.raises(CheckpointError):
         model.fit(path)
+
+
+def shifted(offset):
+    return lambda x, z: (x @ z + offset) ** 2
+
+
+def plain(x, z, offset=0.0):
+    return (x @ z + offset) ** 2
+
+
+@dataclass
+class Shifted:
+    """A kernel with state, whose repr shortens long arrays."""
+
+    offset: np.ndarray
+
+    def __call__(self, x, z):
+        return (x @ z + self.offset.sum()) ** 2
+
+    def method(self, x, z):
+        return self(x, z)
+
+
+def frame_of(X):
+    return pytest.importorskip("pandas").DataFrame(X)
+
+
+def tensor_of(X):
+    return pytest.importorskip("torch").tensor(X)
+
+
+FORMS_OF_NUMBERS = {
+    "array": np.asarray,
+    "CSR": sparse.csr_matrix,
+    "CSC": sparse.csc_array,
+    "lists": np.ndarray.tolist,
+    "objects": lambda X: X.astype(object),
+    "single precision": np.float32,
+    "data frame": frame_of,
+    "tensor": tensor_of,
+    "in a function": lambda X: shifted(X),
+    "in its defaults": lambda X: FunctionType(plain.__code__, {}, argdefs=(X,)),
+    "in a partial function": lambda X: partial(plain, offset=X),
+    "in an object": Shifted,
+    "in a method": lambda X: Shifted(X).method,
+    "in a dict": lambda X: {"offset": X},
+    "in a recipe": lambda X: Landmarks(points=sparse.csr_matrix(X)),
+    "in a kernel": lambda X: RBFKernel(gamma=X[0]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_NUMBERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_parameters_with_one_other_number_are_others(form, seed):
+    """Wherever it is held; equal ones are the same, however often they are made."""
+    rng, make = generator(seed), FORMS_OF_NUMBERS[form]
+    X = rng.standard_normal((2000, 3))
+    Y = X.copy()
+    Y[0 if form == "in a kernel" else rng.integers(len(X)), rng.integers(3)] += 0.25
+    assert identity_of(make(X)) == identity_of(make(X.copy())) != identity_of(make(Y))
+    assert identity_of([make(Y)]) != identity_of([make(X)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"basis": Landmarks(points=sparse.csr_matrix(np.eye(9, D, 2)))},
+        {"kernel": shifted(2.0), "gamma": None},
+        {"basis": Landmarks(indices=np.arange(1, 10))},
+    ],
+    ids=["landmarks", "kernel", "indices"],
+)
+def test_no_fit_goes_on_with_other_parameters(change, tmp_path, monkeypatch):
+    first = {"basis": Landmarks(points=sparse.csr_matrix(np.eye(9, D)))}
+    if "kernel" in change:
+        first |= {"kernel": shifted(1.0), "gamma": None}
+    X = sparse.csr_matrix(drawn_rows(generator(0)))
+    X = X.toarray() if "kernel" in change else X
+    model = clone(LEARNERS["landmarks"]).set_params(checkpoint=tmp_path / "c", **first)
+    monkeypatch.setattr(Checkpoint, "_write", lambda *args: (_ for _ in ()).throw(Killed))
+    with pytest.raises(Killed):
+        model.fit(X)
+    with pytest.raises(CheckpointError, match="other data or parameters"):
+        model.set_params(**change).fit(X)
 
 
 def reads_of(model, rows, reads):

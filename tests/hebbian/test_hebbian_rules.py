@@ -5,6 +5,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from contracts import generator
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
@@ -13,6 +15,7 @@ from mercer.compute import LocalEngine
 from mercer.hebbian import (
     GAINS,
     READOUTS,
+    GainUnit,
     GrowingHebbian,
     HebbianRule,
     MetaDescentRule,
@@ -620,3 +623,23 @@ def test_running_eigenvalues_in_passes(gram, gain):
         np.testing.assert_allclose(history.eigenvalues[-1], exact, rtol=0.1)
         assert history.excess[-1] < 0.05 and history.recoveries == 0
     assert not np.array_equal(found[True].gains, found[False].gains)
+
+
+@pytest.mark.parametrize("gain", ["constant", "et", "smd", "auto"])
+def test_directions_of_rows_move_as_coefficients_of_all_of_them(gain):
+    """The linear rule on coordinates Y: outputs of the rule on K = YY', and W = AY throughout."""
+    rng = generator(2, 4)
+    n, m, q, b = 60, 7, 3, int(rng.integers(1, 20))
+    Y = rng.standard_normal((n, m)) * np.geomspace(1, 0.2, m)
+    K, A = Y @ Y.T, rng.standard_normal((q, n)) / n
+    if gain == "auto":
+        A = np.linalg.solve(np.linalg.cholesky(A @ K @ A.T), A)
+    unit, recipe = GainUnit(n, float(np.trace(K)) / n, float(np.linalg.norm(K))), make_gain(gain)
+    here, there = recipe.rule(A, A @ K, unit), recipe.rule(A @ Y, A @ Y, unit)
+    rates = recipe.rates(np.linalg.eigvalsh(K)[::-1][:q], unit)
+    for start in range(0, n, b):
+        index = np.arange(start, min(start + b, n))
+        wanted = here.step(index, K[index], rates, recipe.decay / n, 1 + start)
+        found = there.step(None, Y[index], rates, recipe.decay / n, 1 + start)
+        assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
+        assert_allclose(there.A, here.A @ Y, atol=1e-9 * np.abs(there.A).max())

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+import warnings
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -13,7 +14,7 @@ import mercer
 from mercer import KernelPCA
 from mercer.bases import Landmarks
 from mercer.kernels import RBF, BlockFunction
-from mercer.selectors import GreedyCholesky, RPCholesky, Uniform
+from mercer.selectors import SELECTORS, GreedyCholesky, RPCholesky, Uniform
 
 
 def words(n, seed=0):
@@ -71,6 +72,27 @@ def test_landmarks_ask_for_no_more_than_they_need(selector, n, m):
     function.values = 0
     model.transform(words(20, 2))
     assert function.values <= 20 * m + 16  # a few for the check of symmetry
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_every_selector_asks_for_no_more(name):
+    """Those that compare all candidates have fewer of them; those that average rows are refused."""
+    rng, selector = generator(len(name)), SELECTORS[name]()
+    for n in rng.integers(100, 300, 2):
+        m = int(rng.integers(np.sqrt(n) + 3, n // 4))
+        X, function = words(n, m), Counting()
+        kernel = BlockFunction(function, definite=True)
+        model = KernelPCA(2, kernel=kernel, basis=Landmarks(m, selector), random_state=0)
+        if selector.needs_points:
+            with pytest.raises(ValueError, match=f"{name} chooses by the coordinates of rows"):
+                model.fit(X)
+            continue
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit(X)
+        assert function.values <= n * m + m * m
+        sparing = any("n m + m^2 kernel values" in str(one.message) for one in told)
+        assert sparing != selector.reads_chosen
 
 
 def test_exact_fits_ask_once():
@@ -220,8 +242,17 @@ def test_other_uses_of_objects():
     assert mercer.NoveltyDetector(2, kernel=kernel).fit(X).score_samples(X[:4]).shape == (4,)
     model = KernelPCA(2, kernel=kernel).fit(X)
     assert model.report(X).scores.shape == (80, 2)
-    with pytest.raises(ValueError, match="A stream learns batch by batch"):
+    assert "Objects have no columns" in model.report(X).attribution
+    for stream in mercer.StreamingKernelPCA, mercer.HebbianKernelPCA:
+        with pytest.raises(ValueError, match="does not keep objects of earlier batches"):
+            stream(2, kernel=kernel).partial_fit(X)
+    with pytest.raises(ValueError, match="does not keep objects of earlier batches"):
         mercer.StreamingKernelPCA(2, kernel=kernel).fit(X)
+    for fitted in model, mercer.SupervisedKernelPCA(1, kernel=kernel).fit(X, np.arange(80.0)):
+        with pytest.raises(ValueError, match="Objects have no columns"):
+            fitted.attribute(X)
+    with pytest.raises(ValueError, match="objects, categories and missing entries have none"):
+        mercer.select(X, 5, kernel=kernel)
 
 
 @pytest.mark.parametrize("basis", ["points", "landmarks"])

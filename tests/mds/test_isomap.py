@@ -7,7 +7,8 @@ from contracts import generator
 from scipy.stats import spearmanr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import Isomap, load
+import mercer.plot
+from mercer import ClassicalMDS, Isomap, load
 
 
 @pytest.mark.filterwarnings("ignore:The graph of neighbors")
@@ -63,6 +64,29 @@ def test_landmarks_unroll_the_sheet(landmarks, tmp_path):
     np.testing.assert_allclose(
         load(tmp_path / "model.mercer").transform(new), model.transform(new), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_landmarks_state_no_interval_that_misses(seed, tmp_path):
+    """Their eigenvalues are near the exact ones, and nothing says how near."""
+    rng = generator(seed + 90)
+    _, X = sheet(seed, int(rng.integers(100, 200)))
+    p, m = int(rng.integers(1, 4)), int(rng.integers(10, 40))
+    if seed % 2:
+        exact, some = ClassicalMDS(p, metric="cityblock"), ClassicalMDS(p, metric="cityblock")
+    else:
+        exact, some = (Isomap(p, n_neighbors=12) for _ in range(2))
+    true = exact.fit(X).eigenvalues_
+    model = some.set_params(landmarks=m, random_state=seed).fit(X)
+    certificate = model.certificate_
+    assert certificate.kind == "estimate" and certificate.residuals is None
+    assert not certificate.n_proven and certificate.captured_variance is None
+    assert (certificate.eigenvalue_lower <= true).all()
+    assert (true <= certificate.eigenvalue_upper).all()
+    assert "not bounded" in model.summary()
+    mercer.plot.spectrum(model)
+    model.report(X).save(tmp_path / "report.html")
+    assert "not bounded" in (tmp_path / "report.html").read_text()
 
 
 def test_all_rows_as_landmarks():

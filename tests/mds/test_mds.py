@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn.manifold
 from contracts import generator, peak_bytes
+from scipy import sparse
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
@@ -202,7 +203,7 @@ def test_no_dimension_is_nan():
     D = np.array([[0, 1, 1, 4.0], [1, 0, 1, 1], [1, 1, 0, 1], [4, 1, 1, 0]])
     positive = int(np.sum(spectrum(D) > 1e-9))
     assert positive < 4
-    with pytest.warns(UserWarning, match=f"Only {positive} of 4 dimensions"):
+    with pytest.warns(UserWarning, match=f"{positive} of 4 dimensions have a positive"):
         model = ClassicalMDS(4, dissimilarity="precomputed").fit(D)
     assert model.embedding_.shape == (4, 4) and np.isfinite(model.embedding_).all()
     assert not model.embedding_[:, positive:].any()
@@ -367,7 +368,7 @@ def changed(i, j, value, mirror=True):
         ({"landmarks": [1, 5]}, changed(1, 2, -1.0), "X holds negative distances"),
         ({"landmarks": [1, 2]}, changed(1, 2, 9.0, mirror=False), "Array must be symmetric"),
         ({"landmarks": [1, 99]}, cityblock(12), "row numbers below n_samples=12"),
-        ({"landmarks": [0.5, 1.5]}, cityblock(12), "row numbers below n_samples=12"),
+        ({"landmarks": [0.5, 1.5]}, cityblock(12), "each an int"),
         ({"n_components": 0}, cityblock(12), "'n_components' parameter"),
         ({"correction": "more"}, cityblock(12), "'correction' parameter"),
         ({"metric": "cityblock"}, cityblock(12), "not both"),
@@ -482,3 +483,28 @@ def test_metrics_asked_of_scipy_are_those_of_scikit_learn(metric, dtype):
     D = distances.make_distance(metric, {}, X)(X[:7], X)
     expected = pairwise_distances(X[:7], X, metric=metric)
     np.testing.assert_allclose(D, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)
+
+
+def test_signs_by_landmarks_do_not_depend_on_the_order_of_rows():
+    rng = generator(3, 9)
+    X = rng.standard_normal((300, 4)) * [4, 3, 2, 1]
+    order = rng.permutation(300)
+    marks = rng.choice(300, 25, replace=False)
+    here = ClassicalMDS(3, landmarks=marks).fit(X)
+    there = ClassicalMDS(3, landmarks=np.argsort(order)[marks]).fit(X[order])
+    np.testing.assert_allclose(there.embedding_, here.embedding_[order], atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["seuclidean", "cityblock"])
+def test_landmarks_of_sparse_blocks_and_settings_of_all_rows(metric, tmp_path):
+    S = sparse.random(
+        500, 8, density=0.6, format="csr", random_state=int(generator(6).integers(99))
+    )
+    here = ClassicalMDS(2, metric=metric, landmarks=20, random_state=0).fit(S.toarray())
+    there = ClassicalMDS(2, metric=metric, landmarks=20, random_state=0)
+    there.fit(lambda: iter([S[:90], S[90:91], S[91:]]))
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-7)
+    assert there.stress_ == pytest.approx(here.stress_)
+    with pytest.raises(AttributeError, match="does not keep the points"):
+        _ = there.dissimilarity_matrix_

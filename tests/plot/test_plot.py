@@ -1,19 +1,32 @@
 """Pictures: what is drawn, where, and that given axes are used."""
 
+import inspect
 import re
 from importlib import resources
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from sklearn.decomposition import KernelPCA as PeerKernelPCA
+from sklearn.exceptions import NotFittedError
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-from mercer import DiffusionMap, HebbianKernelPCA, KernelPCA, plot  # noqa: E402
+from mercer import (  # noqa: E402
+    DiffusionMap,
+    HebbianKernelPCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    ProcessMonitor,
+    SpectralClustering,
+    plot,
+)
 from mercer.bases import Landmarks  # noqa: E402
 from mercer.plot.axes import GROUP_COLORS  # noqa: E402
 
@@ -32,6 +45,19 @@ def rows():
 @pytest.fixture(scope="module")
 def model(rows):
     return KernelPCA(3, kernel="rbf", basis=Landmarks(size=12), random_state=0).fit(rows)
+
+
+def test_eigengaps_show_the_evidence(rows):
+    groups = np.vstack([rows + 20 * k for k in range(3)])
+    model = SpectralClustering("auto", max_clusters=6, random_state=0).fit(groups)
+    ax = plot.eigengaps(model)
+    assert_allclose([bar.get_height() for bar in ax.patches], model.eigengaps_[1:])
+    assert ax.get_title().startswith("3 clusters; the largest gap is at 3, then ")
+    dark = [bar.get_facecolor()[0] < 0.5 for bar in ax.patches]
+    assert dark == [k == 3 for k in range(2, 7)]
+    assert plot.eigengaps(model.with_clusters(4)).get_title().startswith("4 clusters; the largest")
+    with pytest.raises(ValueError, match="n_clusters='auto'"):
+        plot.eigengaps(SpectralClustering(2, random_state=0).fit(groups))
 
 
 def places(ax):
@@ -364,3 +390,132 @@ def test_an_embedding_with_new_rows(rows, colored):
     assert "eigenvalue" in ax.get_xlabel()
     with pytest.raises(ValueError, match="does not exist"):
         plot.embedding(model, components=(0, 2))
+
+
+# Every function with everything that people pass: a picture, or a sentence that says what to pass.
+
+
+@pytest.fixture(scope="module")
+def models(plane):
+    """Of every kind that has something to draw, with the rows that they were fitted to."""
+    X = pd.DataFrame(plane, columns=["length", "width"])
+    rbf = {"kernel": "rbf", "gamma": 5.0}
+    hebbian = HebbianKernelPCA(2, n_passes=3, random_state=0, **rbf)
+    search = KernelPCASearch(noise=0.1, widths=[1], n_components=[2], random_state=0)
+    return {
+        "model": KernelPCA(3, **rbf).fit(plane),
+        "named": KernelPCA(3, basis=Landmarks(9), random_state=0, **rbf).fit(X),
+        "hebbian": hebbian.fit(plane),
+        "embedding": DiffusionMap(2, random_state=0).fit(plane),
+        "clustering": SpectralClustering(3, gamma=5.0, random_state=0).fit(plane),
+        "novelty": NoveltyDetector(3, random_state=0).fit(plane),
+        "monitor": ProcessMonitor(3, false_alarms=0.2).fit(plane),
+        "search": search.fit(plane),
+        "peer": PeerKernelPCA(2, kernel="rbf").fit(plane),
+    }
+
+
+def is_a_picture(result):
+    return all(isinstance(ax, matplotlib.axes.Axes) for ax in np.atleast_1d(result))
+
+
+DRAWN = {
+    "attribution": ("model named hebbian", lambda m, X: (m,)),
+    "contours": ("model hebbian named embedding peer", lambda m, X: (m, X)),
+    "control_chart": ("monitor", lambda m, X: (m, X)),
+    "convergence": ("hebbian", lambda m, X: (m,)),
+    "eigengaps": ("clustering", lambda m, X: (m,)),
+    "denoised": ("model named", lambda m, X: (m, X[:3])),
+    "embedding": ("embedding", lambda m, X: (m,)),
+    "landmarks": ("named", lambda m, X: (m, X)),
+    "preimages": ("model named hebbian", lambda m, X: (m,)),
+    "scores": ("model named hebbian embedding novelty search peer", lambda m, X: (m, X)),
+    "selection": ("search", lambda m, X: (m,)),
+    "spectrum": ("model named hebbian embedding clustering novelty search", lambda m, X: (m,)),
+}
+
+
+def test_every_function_is_tried():
+    assert set(DRAWN) == set(plot.__all__)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.filterwarnings("ignore:15 rows set the threshold", "ignore:The noise of these")
+@pytest.mark.filterwarnings("ignore:No noise was found")
+@pytest.mark.filterwarnings("ignore:9 rows set the threshold", "ignore:.*had not converged")
+def test_a_fitted_model_is_drawn(name, models, plane):
+    """With rows as arrays or frames, on axes given and in figures given."""
+    kinds, arguments = DRAWN[name]
+    frame = pd.DataFrame(plane, columns=["length", "width"])
+    for kind in kinds.split():
+        shown = arguments(models[kind], frame if kind == "named" else plane)
+        assert is_a_picture(getattr(plot, name)(*shown)), kind
+        halves = plt.figure().subfigures(1, 2)
+        for figure in halves:
+            panels = getattr(plot, name)(*shown, ax=figure)
+            assert is_a_picture(panels) and np.atleast_1d(panels)[0] in figure.axes
+        plt.close("all")
+    before = plt.get_fignums()
+    with pytest.raises(TypeError, match="ax= takes axes or a figure"):
+        getattr(plot, name)(*shown, ax=plane)
+    assert plt.get_fignums() == before
+
+
+def wrong_arguments(rng, models, plane):
+    """A drawn call: one or two things of any kind, with an option or without."""
+    things = [
+        *models.values(),
+        *(KernelPCA(2), KernelPCA, plot, matplotlib, plane, plane[0], plane[:4], plane.tolist()),
+        *(None, 3, 2.5, "model", "rows.csv", [], {}, [1.0, 2.0], {"a": [1.0, 0.1]}, print),
+        *(pd.DataFrame({"town": ["Rome"] * 4}), np.ones((3, 5)), np.ones((2, 2, 2)), plt.figure()),
+    ]
+    drawn = [things[k] for k in rng.integers(len(things), size=rng.integers(1, 4))]
+    options = [{}, {"ax": plane}, {"ax": "left"}, {"components": 9}, {"component": "first"}]
+    options += [{"labels": [1]}, {"colors": plane}, {"images": 3}, {"quantity": 7}, {"X": plane}]
+    return drawn, options[rng.integers(len(options))]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.filterwarnings("ignore")
+def test_anything_is_drawn_or_refused_in_a_sentence(name, models, plane):
+    rng = np.random.default_rng(sum(map(ord, name)))
+    call = getattr(plot, name)
+    known = set(inspect.signature(call).parameters)
+    for _ in range(60):
+        things, options = wrong_arguments(rng, models, plane)
+        options = {key: value for key, value in options.items() if key in known}
+        try:
+            result = call(*things[: len(known)], **options)
+        except (TypeError, ValueError) as error:  # NotFittedError is one
+            text = str(error)
+            if "positional argument" in text or "multiple values" in text:
+                continue  # Python's own
+            assert re.match(r"[A-Za-z][^\n]{30,}", text) and text[-1] in ".)", (things, text)
+            assert " object " not in text and "index" not in text, (things, options, text)
+        else:
+            assert is_a_picture(result), (things, options)
+        plt.close("all")
+
+
+def test_the_module_says_what_can_be_called(models):
+    with pytest.raises(TypeError, match=r"plot\.scores\(model, X\)"):
+        plot(models["model"])
+    assert not {"components", "fits", "axes"} & set(dir(plot))
+
+
+def test_what_a_mistaken_call_is_told(models, rows, plane):
+    model = models["model"]
+    for call, error, text in [
+        (lambda: plot.embedding(model), TypeError, r"no embedding. Call plot.scores\(model, X\)"),
+        (lambda: plot.scores(model), TypeError, r"rows are missing. Call plot.scores\(model, X\)"),
+        (lambda: plot.scores(plane[:, 0]), TypeError, r"It got ndarray of shape \(90,\)"),
+        (lambda: plot.spectrum(model, plane), TypeError, "ax= takes axes or a figure"),
+        (lambda: plot.scores(plane, [1, 2]), ValueError, "there are 90 rows. Give one value a row"),
+        (lambda: plot.spectrum(KernelPCA(2)), NotFittedError, "not fitted yet"),
+        (lambda: plot.spectrum(KernelPCA), TypeError, "It got the class KernelPCA"),
+        (lambda: plot.convergence(model), TypeError, "plot.convergence"),
+        (lambda: plot.preimages(model, plane), TypeError, "component must be a whole number"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+        assert not plt.get_fignums(), "no empty figure is left"

@@ -100,6 +100,22 @@ def test_pseudotime_goes_along_the_path(seed, tmp_path):
         cells.transform(adata, model, adata, key="given")
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_pseudotime_is_that_of_the_random_walk(seed):
+    """Eigenvectors of the symmetric matrix, as scanpy takes them, over the roots of the degrees."""
+    adata, _, time = drawn(seed, n=200)
+    adata.uns["iroot"] = int(time.argmin())
+    model = cells.diffusion_map(adata, 6, use_rep="X_pca", neighbor_weights="local")
+    W = sparse.csr_matrix(model.affinity_matrix_).toarray()
+    K = W / np.outer(W.sum(axis=1), W.sum(axis=1))
+    roots = np.sqrt(K.sum(axis=1))
+    values, U = np.linalg.eigh(K / np.outer(roots, roots))
+    values, psi = values[-7:-1], U[:, -7:-1] / roots[:, None]
+    steps = values / (1 - values) * (psi - psi[adata.uns["iroot"]])
+    expected = np.linalg.norm(steps, axis=1)
+    np.testing.assert_allclose(adata.obs["dpt_pseudotime"], expected / expected.max(), atol=1e-6)
+
+
 def test_pseudotime_of_a_graph_in_pieces():
     adata, _, time = drawn(3, n=300)
     group = generator(8).integers(0, 3, 300)
@@ -127,4 +143,4 @@ def test_what_is_not_there():
         cells.diffusion_map(adata, neighbors_key="mine")
     with pytest.raises(ValueError, match="must be 'connectivities' or 'distances'"):
         cells.diffusion_map(adata, use="ties")
-    assert DiffusionMap().alpha == 0.5
+    assert DiffusionMap().density_power == 0.5

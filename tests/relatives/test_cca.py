@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_said(options, X, Y, words):
 
 def test_other_columns_and_too_many_components():
     X, Y = views(10)
-    with pytest.warns(UserWarning, match="3 are kept"):
+    with pytest.warns(UserWarning, match="the 3 directions of the smaller view"):
         model = KernelCCA(9).fit(X, Y)
     assert model.transform(X).shape == (N, 3)
     with pytest.raises(ValueError, match="fitted to 3"):
@@ -281,3 +281,16 @@ def test_scores_go_to_a_file(tmp_path):
     path, other = model.transform(X, Y, out=tmp_path / "scores.npy")
     for a, b in zip((np.load(path), other), model.transform(X, Y), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_signs_along_given_landmarks_do_not_depend_on_the_order_of_rows():
+    for seed in range(4):
+        rng = generator(seed, 74)
+        X = rng.standard_normal((20_000, 3))
+        Y = np.sin(X) + 0.5 * rng.standard_normal(X.shape)
+        order = rng.permutation(20_000)
+        model = KernelCCA(6, kernel="rbf", gamma=0.3, basis=Landmarks(points=X[:20]))
+        model.set_params(random_state=0)
+        wanted = model.fit(X, Y).transform(X[:50])
+        found = model.fit(X[order], Y[order]).transform(X[:50])
+        np.testing.assert_array_equal(np.sign(np.sum(found * wanted, axis=0)), 1)

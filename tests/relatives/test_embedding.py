@@ -21,7 +21,7 @@ from mercer.kernels import RBF, Matern
 # Beside those of estimators as they come.
 CHECKED = [
     SpectralEmbedding(affinity="rbf", basis=Landmarks(0.5)),
-    DiffusionMap(basis=Landmarks(0.5), alpha=1),
+    DiffusionMap(basis=Landmarks(0.5), density_power=1),
 ]
 
 
@@ -68,16 +68,17 @@ def test_embedding_of_scikit_learn(affinity, seed):
         X = X[:60]
     settings = {"n_components": 3, "gamma": 0.02, "random_state": 0}
     Y = sklearn.manifold.SpectralEmbedding(affinity=theirs, **settings).fit_transform(X)
-    model = SpectralEmbedding(affinity=affinity, n_neighbors=None, **settings)
+    graph = {"n_neighbors": None, "neighbor_weights": "uniform"}
+    model = SpectralEmbedding(affinity=affinity, **graph, **settings)
     np.testing.assert_allclose(model.fit_transform(X), Y, atol=1e-7 * np.abs(Y).max())
 
 
 def test_parameters_and_defaults_of_scikit_learn():
     theirs = sklearn.manifold.SpectralEmbedding().get_params()
     ours = SpectralEmbedding().get_params()
-    differ = {name for name in theirs if theirs[name] != ours[name]}
-    assert differ == {"affinity", "gamma", "n_neighbors"}
-    SpectralEmbedding(**theirs)._validate_params()
+    assert theirs.keys() - ours.keys() == {"eigen_tol"}  # `tol` here, as everywhere
+    differ = {name for name in theirs.keys() & ours.keys() if theirs[name] != ours[name]}
+    assert differ == {"eigen_solver", "affinity", "gamma", "n_neighbors"}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -93,7 +94,9 @@ def test_defaults_unroll_the_swiss_roll(seed):
 def test_diffusion_map_of_dense_matrices(alpha, t, basis):
     X = roll(150)
     recipe = Landmarks(indices=np.arange(150)) if basis == "all landmarks" else basis
-    model = DiffusionMap(3, alpha=alpha, t=t, gamma=0.02, basis=recipe, random_state=0).fit(X)
+    model = DiffusionMap(3, density_power=alpha, t=t, gamma=0.02, basis=recipe, random_state=0).fit(
+        X
+    )
     Y, values = walk(X, alpha, t, 3)
     same(model.embedding_, Y, 1e-6)
     np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-9)
@@ -107,7 +110,7 @@ def test_distances_are_those_of_the_walk():
     rest = K.sum(axis=1) / K.sum()
     Pt = np.linalg.matrix_power(P, 3)
     D2 = (((Pt[:, None] - Pt) ** 2) / rest).sum(axis=2)
-    Y = DiffusionMap(39, alpha=0, t=3, gamma=0.02).fit_transform(X)
+    Y = DiffusionMap(39, density_power=0, t=3, gamma=0.02).fit_transform(X)
     np.testing.assert_allclose(((Y[:, None] - Y) ** 2).sum(axis=2), D2, atol=1e-8 * D2.max())
 
 
@@ -120,7 +123,7 @@ def test_alpha_one_forgets_the_density():
     settings = {"n_components": 1, "gamma": 400.0, "random_state": 0}
     errors = []
     for alpha in (0, 1):
-        Y = DiffusionMap(alpha=alpha, **settings).fit_transform(x[:, None])[:, 0]
+        Y = DiffusionMap(density_power=alpha, **settings).fit_transform(x[:, None])[:, 0]
         errors.append(1 - abs(np.corrcoef(Y, wanted)[0, 1]))
     assert errors[1] < 0.001 < 0.05 < errors[0]
 
@@ -134,7 +137,9 @@ MODELS = {
         2, affinity="rbf", gamma=0.02, basis=Landmarks(60), random_state=0
     ),
     "walk": DiffusionMap(2, gamma=0.02, t=2, random_state=0),
-    "walk by landmarks": DiffusionMap(2, gamma=0.02, alpha=1, basis=Landmarks(60), random_state=0),
+    "walk by landmarks": DiffusionMap(
+        2, gamma=0.02, density_power=1, basis=Landmarks(60), random_state=0
+    ),
     "walk on neighbors": DiffusionMap(2, affinity="nearest_neighbors", random_state=0),
 }
 
@@ -223,7 +228,7 @@ def test_no_coordinate_is_spent_on_telling_pieces_apart(kind, ties, trial):
 
 def test_memory_is_bounded():
     X = roll(3000)
-    settings = {"basis": "points", "memory": 16 * 10**6, "n_jobs": 1, "eigen_tol": 1e-3}
+    settings = {"basis": "points", "memory": 16 * 10**6, "n_jobs": 1, "tol": 1e-3}
     model = DiffusionMap(2, gamma=0.02, **settings)
     clone(model).fit(X[:500])
     used = peak_bytes(lambda: model.fit(X))
@@ -247,8 +252,8 @@ def test_bad_input(settings, message):
     for model in (SpectralEmbedding, DiffusionMap):
         with pytest.raises(ValueError, match=message):
             model(**settings).fit(X)
-    with pytest.raises(ValueError, match="'alpha' parameter"):
-        DiffusionMap(alpha=-1).fit(X)
+    with pytest.raises(ValueError, match="'density_power' parameter"):
+        DiffusionMap(density_power=-1).fit(X)
 
 
 def test_kernel_objects_bring_their_width():
@@ -313,7 +318,7 @@ def test_rows_that_landmarks_do_not_see_have_the_degree_of_one_row(seed, alpha):
     X, Z = rng.standard_normal((120, 2)), 1.5 * rng.standard_normal((12, 2))
     X[:4] += [8.0, 0.0]
     new = np.vstack([rng.standard_normal((5, 2)), X[:4] + 0.5, [[0.0, 9.0], [0.0, 12.0]]])
-    options = {"alpha": alpha, "t": 1, "gamma": 0.3, "basis": Landmarks(points=Z)}
+    options = {"density_power": alpha, "t": 1, "gamma": 0.3, "basis": Landmarks(points=Z)}
     model = DiffusionMap(3, **options).fit(X)
     wanted, trained = spanned_walk(X, new, Z, alpha, 1, 3, 0.3)
     signs = np.sign(np.sum(trained * model.embedding_, axis=0))

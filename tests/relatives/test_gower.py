@@ -89,6 +89,29 @@ def test_mixed_frames_against_the_formula(key, holes):
     assert list(model.feature_names_in_) == list(X.columns)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ordered_categories_are_compared_by_rank(seed, tmp_path):
+    """As the column of their ranks; text, new rows and files follow the order of the fit."""
+    rng = generator(730, seed)
+    grades = list(rng.permutation(["low", "some", "much", "most"]))  # any spelling, this order
+    rank, other = rng.integers(0, 4, 40), rng.random(40)
+    ordered = pd.Categorical([grades[i] for i in rank], categories=grades, ordered=True)
+    X = pd.DataFrame({"grade": ordered, "number": other})
+    X.loc[3, "grade"] = None
+    as_ranks = pd.DataFrame({"grade": rank / 3.0, "number": other})
+    as_ranks.loc[3, "grade"] = np.nan
+    new = pd.DataFrame({"grade": [grades[1], "unknown", grades[3]], "number": [0.1, 0.5, 0.9]})
+    model = KernelPCA(3, kernel="gower").fit(X)
+    wanted = KernelPCA(3, kernel="gower").fit(as_ranks)
+    np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
+    model.save(tmp_path / "m.mercer")
+    ranks = pd.DataFrame({"grade": [1 / 3, 1.0], "number": [0.1, 0.9]})
+    for one in (model, mercer.load(tmp_path / "m.mercer")):
+        S = one.transform(new)
+        np.testing.assert_allclose(np.abs(S[[0, 2]]), np.abs(wanted.transform(ranks)), atol=1e-8)
+        assert np.isfinite(S).all()
+
+
 @pytest.mark.parametrize("key", range(5))
 def test_definite_wherever_rows_are(key):
     """Also far outside the ranges, where 1 - |x - z| / range without the maximum is not."""
@@ -140,7 +163,7 @@ def test_unknown_categories_match_nothing():
     K = similarity(new, X, X)
     assert K.max() <= 4 / 6 + 1e-12
     wanted = K @ model.eigenvectors_ / np.sqrt(model.eigenvalues_)
-    with pytest.warns(UserWarning, match="none of the categories"):
+    with pytest.warns(UserWarning, match="no category that the training"):
         found = model.transform(new)
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
@@ -238,7 +261,11 @@ def test_command_takes_texts(file, holes, tmp_path, monkeypatch, capsys):
             rows.to_parquet(name + file)
     options = ["--kernel", "gower", "--components", "3"]
     assert main(["fit", file, *options, "-o", "m.mercer"]) == 0
-    assert "left out: color" not in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "left out: color" not in told.err and "5 columns" in told.out
+    assert main(["fit", file, *options, "--drop", "town", "-o", "few.mercer"]) == 0
+    told = capsys.readouterr()
+    assert "used 4; left out: town" in told.err and "4 columns" in told.out
     assert main(["transform", "m.mercer", "new-" + file, "-o", "scores.npy"]) == 0
     model = KernelPCA(3, kernel="gower").fit(table)
     wanted = model.transform(new)
@@ -284,7 +311,7 @@ def test_reports_of_mixed_frames(colors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = frame(50, 3, 0.1)[["age", "children", "town"]].assign(size=np.arange(50) / 7)
     model = KernelPCA(2, kernel="gower").fit(table)
-    page = write_report(model, table, "page.html", colors=colors)
+    page = write_report(model, table, "page.html", color=colors)
     assert "Columns that drive the components" in page.read_text()
     table.to_csv("rows.csv", index=False)
     assert main(["fit", "rows.csv", "--kernel", "gower", "-o", "m.mercer"]) == 0
@@ -403,9 +430,7 @@ def test_a_category_is_the_same_however_it_is_written(name, draw):
     expected = model.transform(table(SPELLINGS[name][0]))
     for spelling in SPELLINGS[name][1:]:
         np.testing.assert_array_equal(model.transform(table(spelling)), expected)
-    with pytest.warns(
-        UserWarning, match=r"'flag' has none of the categories.*as it was in the fit"
-    ):
+    with pytest.warns(UserWarning, match=r"'flag' has no category that.*as they were in the fit"):
         other = model.transform(table(["yes", "no"]))
     assert not np.allclose(other, expected)
 
@@ -444,4 +469,7 @@ def test_a_column_that_names_the_rows_is_no_silent_category(n, warned):
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         KernelPCA(2, kernel="gower").fit(table)
-    assert any("'name' is another category in every row" in str(w.message) for w in heard) is warned
+    assert (
+        any("'name' has a different category in every row" in str(w.message) for w in heard)
+        is warned
+    )

@@ -12,8 +12,8 @@ from mercer.bases import Landmarks
 from mercer.relatives.explaining import (
     coordinates,
     drawn_again,
-    leading_eigenvalues,
     significance_of,
+    spectrum,
 )
 from mercer.report import write_report
 from mercer.selectors import Uniform
@@ -39,7 +39,7 @@ def test_noise_is_called_real_as_often_as_stated(name, alpha):
         )
         kernel = kernels.KERNELS[name]().resolve(X)
         result = significance_of(
-            kernel, X, 2, True, rng, alpha=alpha, n_permutations=19, n_bootstrap=0
+            kernel, X, 2, True, rng, level=alpha, n_permutations=19, n_bootstrap=0
         )
         found += result.n_significant > 0
     assert found <= binom.ppf(1 - 1e-6, draws, alpha)
@@ -53,7 +53,7 @@ def test_known_ranks_are_found(basis, rank):
     X = planted(300, 12, rank, rank) if rank else generator(402).standard_normal((300, 12))
     basis = Landmarks(12) if basis == "landmarks" else basis
     model = KernelPCA(8, kernel="linear", basis=basis, random_state=0).fit(X)
-    found = model.significance(alpha=0.02, n_permutations=99, random_state=0)
+    found = model.significance(level=0.02, n_permutations=99, random_state=0)
     assert found.n_significant == rank
     assert f"{rank} of 8 components stand above noise" in repr(found)
     assert (np.diff(found.p_values) >= 0).all() and (found.p_values > 0).all()
@@ -71,6 +71,56 @@ def test_clusters_and_circles_stand_above_noise():
     found = KernelPCA(6, kernel="rbf", gamma="median").fit(groups).significance(random_state=0)
     assert found.n_significant >= 3
     assert found.stability[:3].min() > 0.5
+
+
+def ring_and_noise(rng):
+    angle = rng.uniform(0, 2 * np.pi, 150)
+    ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros((150, 3))])
+    return ring + 0.1 * rng.standard_normal(ring.shape)
+
+
+def three_groups(rng):
+    centers = 3 * rng.standard_normal((3, 5)) / np.sqrt(5)
+    return centers[rng.integers(3, size=150)] + rng.standard_normal((150, 5))
+
+
+def one_direction(rng):
+    return 2 * rng.standard_normal((80, 1)) / np.sqrt(5) + rng.standard_normal((80, 5))
+
+
+@pytest.mark.parametrize(
+    "draw, least_both, most_more",
+    [(ring_and_noise, 13, 2), (three_groups, 11, 2), (one_direction, 0, 3)],
+)
+def test_both_components_are_found_and_no_more(draw, least_both, most_more):
+    """Of 20 draws, at a level of 5 %: two components of one size, two of three, and one alone."""
+    true, found = (1 if draw is one_direction else 2), []
+    for key in range(20):
+        rng = generator(410, key)
+        X = draw(rng)
+        kernel = kernels.RBF("median").resolve(X)
+        options = {"level": 0.05, "n_permutations": 39, "n_bootstrap": 0}
+        found.append(significance_of(kernel, X, 4, True, rng, **options).n_significant)
+    assert sum(count >= true for count in found) >= (least_both or 20)
+    assert sum(count > true for count in found) <= most_more
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_columns_with_unequal_noise_are_no_components(rank):
+    """Few of 20 draws have one too many, and what counts exceeds the noise that is printed."""
+    more = 0
+    for key in range(20):
+        rng = generator(411, key)
+        Q = np.linalg.qr(rng.standard_normal((12, rank)))[0]
+        X = 3 * rng.standard_normal((150, rank)) @ Q.T
+        X += rng.uniform(0.3, 1.2, 12) * rng.standard_normal((150, 12))
+        options = {"level": 0.05, "n_permutations": 39, "n_bootstrap": 0}
+        found = significance_of(kernels.Linear(), X, 5, True, rng, **options)
+        count = found.n_significant
+        assert count >= rank
+        assert (found.eigenvalues[1:count] >= found.null_upper[1:count] * (1 - 1e-9)).all()
+        more += count > rank
+    assert more <= 8
 
 
 def test_real_components_are_stable_and_noise_is_not():
@@ -94,7 +144,7 @@ def test_draws_by_weights_are_draws_of_rows():
     assert Y.shape[1] >= 39
     w = generator(406).multinomial(40, np.full(40, 1 / 40))
     rows = np.repeat(np.arange(40), w)
-    wanted = leading_eigenvalues(kernel, X[rows], np.ones(len(rows)), 5, True)
+    wanted = spectrum(kernel, X[rows], np.ones(len(rows)), 5, True)[0]
     Z = np.repeat(Y, w, axis=0)
     Z = Z - Z.mean(axis=0)
     np.testing.assert_allclose(np.linalg.eigvalsh(Z.T @ Z / 40)[::-1][:5], wanted, rtol=1e-6)
@@ -143,8 +193,8 @@ def test_bad_settings():
     model = KernelPCA(2).fit(generator(409).standard_normal((20, 3)))
     with pytest.raises(ValueError, match="n_permutations=5 must be a whole number of at least 19"):
         model.significance(n_permutations=5)
-    with pytest.raises(ValueError, match="alpha"):
-        model.significance(alpha=0)
+    with pytest.raises(ValueError, match="level"):
+        model.significance(level=0)
     with pytest.raises(ValueError, match="max_rows"):
         model.significance(max_rows=1)
     with pytest.raises(ValueError, match="two columns or more"):

@@ -218,7 +218,7 @@ def test_kernels_between_targets():
 def test_targets_whose_kernel_is_cut_say_so():
     rng = generator(9)
     X, y = rng.standard_normal((1200, 3)), 1e3 * rng.standard_normal(1200)
-    with pytest.warns(UserWarning, match="is left out"):
+    with pytest.warns(UserWarning, match="of its trace is lost"):
         fitted(2, target=kernels.Laplacian(5.0)).fit(X, y)
 
 
@@ -257,7 +257,7 @@ def test_operator(n):
 
 
 def test_more_components_than_the_target_has():
-    with pytest.warns(UserWarning, match="the rank of the target kernel=2: 2 are kept"):
+    with pytest.warns(UserWarning, match="the rank of the target kernel, 2: 2 are kept"):
         model = fitted(5).fit(rows(13), labels(13))
     assert model.eigenvalues_.shape == (2,)
     with warnings.catch_warnings():

@@ -31,6 +31,7 @@ from mercer import (
     NoveltyDetector,
     Nystroem,
     PatchDenoiser,
+    ProcessMonitor,
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
@@ -175,7 +176,7 @@ def test_what_users_supply_stays_text(tmp_path, rows):
     model = KernelPCA(2, kernel="rbf", gamma=0.2, kernel_params={EVIL: 1}).fit(X)
     plain = report(tmp_path, model, X)
     groups = np.array([EVIL, "other"])[np.arange(90) % 2]
-    page = report(tmp_path, model, X, title=EVIL, colors=groups, color_name=EVIL)
+    page = report(tmp_path, model, X, title=EVIL, color=groups, color_name=EVIL)
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
     assert page.raw["script"] == plain.raw["script"]
     assert page.data["columns"][0]["name"] == EVIL == page.data["columns"][0]["groups"][0]
@@ -225,11 +226,12 @@ ESTIMATORS = {
     "SupervisedKernelPCA": SupervisedKernelPCA(2, kernel="rbf"),
     "KernelCCA": KernelCCA(2, kernel="rbf", gamma=0.1),
     "NoveltyDetector": NoveltyDetector(5, random_state=0),
+    "ProcessMonitor": ProcessMonitor(5, false_alarms=0.1),
     "SpectralClustering": SpectralClustering(3, gamma="median", random_state=0),
     "SpectralEmbedding": SpectralEmbedding(2, n_neighbors=30, random_state=0),
     "DiffusionMap": DiffusionMap(2, random_state=0),
     "ClassicalMDS": ClassicalMDS(2, random_state=0),
-    "Isomap": Isomap(2, random_state=0),
+    "Isomap": Isomap(2, n_neighbors=40, random_state=0),
     "Nystroem": Nystroem(n_components=6, random_state=0),
     "KernelPCASearch": KernelPCASearch(noise=1.0, widths=[1], n_components=[4], random_state=0),
 }
@@ -251,9 +253,10 @@ def test_every_estimator_has_a_report(name, tmp_path):
     town = np.array(["Rome", "Oslo", None], dtype=object)[np.arange(90) % 3]
     made = model.report(X, tmp_path / "r.html", table={"town": town}, max_points=60)
     page = Page(tmp_path / "r.html")
-    assert page.source == made.html and "60 are shown" in page.text
+    assert page.source == made.html and "60 of 90 rows are shown" in page.text
     inner = vars(model).get("best_estimator_", vars(model).get("model_", model))
-    S = np.asarray(inner.transform(X))
+    prepared = (X - model.mean_) @ model.scaling_ if name == "ProcessMonitor" else X
+    S = np.asarray(inner.transform(prepared))
     index = unpack(page.data["index"])
     shown = unpack(page.data["scores"]).reshape(-1, 60).T
     assert_allclose(shown, S[index], rtol=1e-4, atol=1e-5)
@@ -271,13 +274,18 @@ def test_every_estimator_has_a_report(name, tmp_path):
         ("Rows unlike the others", "reconstruction_error"),
         ("Columns that drive the components", "attribute"),
     ]:
-        assert (title in titles) == hasattr(inner, method), title
-    assert (page.data["walk"] is not None) == hasattr(inner, "inverse_transform")
+        absent = name == "ProcessMonitor" and method == "attribute"  # of whitened columns
+        assert (title in titles) == (hasattr(inner, method) and not absent), title
+    assert ("Control chart" in titles) == (name == "ProcessMonitor")
+    has_walk = hasattr(inner, "inverse_transform") and name != "ProcessMonitor"
+    assert (page.data["walk"] is not None) == has_walk
     if hasattr(model, "predict"):
         label = page.data["columns"][page.data["colored"]]
         texts = np.array(label["groups"])[unpack(label["values"])]
         words = (
-            {1: "normal", -1: "novel"} if name == "NoveltyDetector" else {0: "0", 1: "1", 2: "2"}
+            {1: "normal", -1: "novel"}
+            if name in ("NoveltyDetector", "ProcessMonitor")
+            else {0: "0", 1: "1", 2: "2"}
         )
         assert texts.tolist() == [words[k] for k in model.predict(X)[index].tolist()]
     model.save(tmp_path / "m.mercer")
@@ -301,7 +309,7 @@ def test_a_denoiser_says_what_to_show():
         with pytest.raises(TypeError, match=f"model.model_.{known}, images"):
             model.report(image)
         rows = getattr(model.model_, known)
-        assert Page.of(model.model_.report(rows, images=(7, 7)).html).data["images"] is not None
+        assert Page.of(model.model_.report(rows, images=(9, 9)).html).data["images"] is not None
 
 
 def test_progress_is_told(rows, model, capsys):
@@ -367,7 +375,7 @@ def test_a_precomputed_kernel_has_no_walk_and_no_values(tmp_path, rows):
 
 def test_sparse_rows(tmp_path, rows):
     X = sparse.csr_matrix(np.maximum(rows, 0))
-    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, colors=1)
+    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, color=1)
     assert_allclose(matrix(page.data, named(page.data)), X.toarray(), rtol=1e-6)
     assert page.data["colored"] == 1
     assert page.data["walk"] is not None
@@ -375,7 +383,7 @@ def test_sparse_rows(tmp_path, rows):
 
 def test_a_data_frame_brings_its_names(tmp_path, rows):
     X = pd.DataFrame(rows, columns=list("wxyz"))
-    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, colors="y")
+    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, color="y")
     assert list(named(page.data)) == list("wxyz") and page.data["colored"] == 2
 
 
@@ -403,7 +411,7 @@ def test_too_many_rows_show_the_worst_and_a_sample(tmp_path, rows, model):
     index = unpack(page.data["index"])
     assert index.size == 30 and np.all(np.diff(index) > 0)
     assert set(np.argsort(-errors)[:20]) <= set(index)
-    assert "Of the 90 rows given, 30 are shown" in page.text
+    assert "30 of 90 rows are shown" in page.text
     assert report(tmp_path, model, rows, max_points=1).data["count"] == 1
     assert_array_equal(index, rows_to_show(90, np.argsort(-errors)[:20], 30))
 
@@ -507,7 +515,7 @@ def test_many_categories_and_large_numbers_are_kept(tmp_path, rows, model):
     assert_array_equal(unpack(named(data)["order"]["values"]), orders)
     column = named(data)["name"]
     assert [column["groups"][k] for k in unpack(column["values"])] == names.tolist()
-    colored = report(tmp_path, model, rows, colors=names, color_name="who").data
+    colored = report(tmp_path, model, rows, color=names, color_name="who").data
     assert len(named(colored)["who"]["groups"]) == 90
 
 
@@ -519,7 +527,7 @@ def test_a_frame_shows_its_other_columns(tmp_path, rows):
     model = KernelPCA(2, kernel="rbf").fit(frame[["z", "x"]])
     expected = report(tmp_path, model, frame[["z", "x"]]).data
     for given in (frame, csv_of(frame, tmp_path)):
-        data = report(tmp_path, model, given, colors="kind").data
+        data = report(tmp_path, model, given, color="kind").data
         assert data["scores"] == expected["scores"]
         assert set(named(data)) == set(frame.columns)
         assert named(data)["day"]["kind"] == "date"
@@ -559,10 +567,10 @@ def test_words_for_doubt(model):
     for words in (
         "estimate, not a bound",
         "between 20 and 40\u00a0%",
-        "10\u00a0% of the first",
+        "10\u00a0% of the largest",
         "stopped before it reached the tolerance",
         "indefinite",
-        "40 are shown",
+        "40 of 90 rows are shown",
     ):
         assert words in text
 
@@ -607,14 +615,75 @@ def test_the_file_is_small(tmp_path):
     assert path.stat().st_size < 20_000 * 14 * 4 * 4 / 3 + 180_000
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_unlike_the_others_are_marked(tmp_path, seed):
+    """Rows far from all others, which a Gaussian kernel puts in the middle."""
+    rng = np.random.default_rng(seed)
+    d, count = int(rng.integers(2, 7)), int(rng.integers(1, 16))
+    X = rng.uniform(size=(400, d))
+    planted = rng.choice(400, count, replace=False)
+    model = KernelPCA(12, kernel="rbf", gamma="median")
+    page = report(tmp_path, model.fit(X), X)
+    plain = set(page.data["unlike"])
+    X[planted] += rng.choice([-9, 9], size=(count, d))
+    page = report(tmp_path, model.fit(X), X)
+    assert set(page.data["unlike"]) >= set(planted.tolist()), plain
+    rows = f"each of the {len(page.data['unlike'])} rows" if len(page.data["unlike"]) > 1 else "row"
+    assert rows in page.text and "most unlike the others" in page.text
+
+
+def test_rows_without_error_are_not_unlike_others(tmp_path):
+    """Errors that are nothing but rounding."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    X[0] *= 50
+    page = report(tmp_path, KernelPCA(3, kernel="linear").fit(X), X)
+    assert page.data["unlike"] == [] and "unlike the others." not in page.text
+    assert "No error is far beyond the others" in page.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_help_speaks_of_the_columns_of_the_table(tmp_path, seed):
+    """Its searches name columns and groups of this table and of no other."""
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(["age", "net worth", "not", "a-b (x)", 'say "hi"', "x_1"])[:4].tolist()
+    X = pd.DataFrame(rng.standard_normal((50, 4)), columns=names)
+    X.loc[3, "town"] = "New York" if seed else None
+    X["town"] = X["town"].fillna("Oslo" if seed % 2 else "New York")
+    model = KernelPCA(2, kernel="rbf").fit(X[names])
+    made = model.report(X)
+    page = Page.of(made.html)
+    assert made.examples and all(text in page.text for text in made.examples)
+    assert not {"segment", "pro", "Rome"} & set(re.findall(r"\w+", " ".join(made.examples)))
+    assert any(name in made.examples[0] for name in [*names, "town"])
+    assert any(name in made.examples[1] for name in names), "a column of numbers too"
+
+
+def test_no_section_is_empty_of_things_to_see(tmp_path):
+    """Pixels drive components, and have no names to say it with."""
+    X = np.random.default_rng(0).uniform(size=(30, 12))
+    model = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
+    page = report(tmp_path, model, X, images=(4, 3))
+    assert "Columns that drive" not in page.text
+    assert "Columns that drive" in report(tmp_path, model, X).text
+
+
+def test_settings_are_those_that_somebody_chose(tmp_path, rows):
+    model = KernelPCA(2, kernel="rbf", gamma=0.2, verbose=-1, copy_X=False, n_jobs=1).fit(rows)
+    made = model.report(rows)
+    assert made.settings == {"n_components": "2", "kernel": "rbf", "gamma": "0.2"}
+    told = model.report(rows, settings={"--components": 2})
+    assert told.settings == {"--components": "2"}
+    assert "Settings" not in Page.of(model.report(rows, settings={}).html).text
+
+
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
         ({"columns": ["a"]}, ValueError, "1 names, and the rows have 4 columns"),
         ({"columns": "abcd"}, TypeError, "sequence of names"),
-        ({"colors": "nothing"}, ValueError, "no column 'nothing'"),
-        ({"colors": 9}, ValueError, "no column 9"),
-        ({"colors": [1, 2]}, ValueError, "one value a row"),
+        ({"color": "nothing"}, ValueError, "no column 'nothing'"),
+        ({"color": 9}, ValueError, "no column 9"),
+        ({"color": [1, 2]}, ValueError, "one value a row"),
         ({"table": {"z": [1, 2]}}, ValueError, "The column 'z' has shape"),
         ({"images": (3, 3)}, ValueError, "not the shape of a row of 4 columns"),
         ({"images": (2, 1, 2)}, ValueError, "2 channels"),

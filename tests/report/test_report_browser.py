@@ -72,7 +72,7 @@ def file(rows, tmp_path_factory):
     model = KernelPCA(4, kernel="rbf", gamma=0.005).fit(rows)
     groups = np.repeat(["low", EVIL, "high"], 60)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(model, rows, path, columns=NAMES, colors=groups, title=EVIL)
+    return write_report(model, rows, path, columns=NAMES, color=groups, title=EVIL)
 
 
 class Visit:
@@ -272,23 +272,14 @@ def test_colors_and_groups(visit):
 
 def test_everything_can_be_reached_by_tab(visit):
     order = []
-    for _ in range(14):
+    for _ in range(16):
         visit.page.keyboard.press("Tab")
         order.append(
             visit.page.evaluate("document.activeElement.id || document.activeElement.className")
         )
     chosen = [name for name in order if name]
-    assert chosen[:9] == [
-        "skip",
-        "axis-x",
-        "axis-y",
-        "axis-z",
-        "color",
-        "labels",
-        "zoom-in",
-        "zoom-out",
-        "reset",
-    ]
+    expected = "skip axis-x axis-y axis-z color labels rings zoom-in zoom-out reset help"
+    assert " ".join(chosen[:11]) == expected
     assert "plot" in chosen and "walk-component" in chosen and "walk-step" in chosen
     visit.page.focus("#plot")
     visit.page.keyboard.press("Tab")
@@ -389,7 +380,7 @@ def test_two_hundred_thousand_points(browser, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200_000, 3)) + 3 * rng.integers(0, 3, (200_000, 1))
     model = KernelPCA(3, kernel="linear").fit(X)
-    path = write_report(model, X, tmp_path / "report.html", colors=0)
+    path = write_report(model, X, tmp_path / "report.html", color=0)
     visit = Visit(browser, path, **DESKTOP)
     visit.page.set_default_timeout(30_000)
     for dimensions in ("none", "component 3"):
@@ -598,7 +589,7 @@ def people():
 def people_file(people, tmp_path_factory):
     model = KernelPCA(3, kernel="rbf", gamma=0.01).fit(people[["a", "b", "c"]])
     path = tmp_path_factory.mktemp("people") / "report.html"
-    return write_report(model, people, path, colors="segment")
+    return write_report(model, people, path, color="segment")
 
 
 @pytest.fixture
@@ -749,6 +740,46 @@ def test_nearest_rows_of_a_row(guest, people):
     assert_allclose(far[found], np.sort(far)[1:9], rtol=1e-4)
     guest.page.locator(".nearest button").nth(0).click()
     assert guest.text("#details").startswith(f"Chosen: row {found[0]}")
+
+
+def test_help_is_behind_a_button_and_its_searches_work(guest, people_file):
+    page = guest.page
+    assert page.locator("#plot-help").is_hidden()
+    page.click("#help")
+    assert page.locator("#plot-help").is_visible()
+    for text in page.locator("#plot-help code").all_inner_texts():
+        page.evaluate(
+            "text => { const box = document.getElementById('search');"
+            "box.value = text; box.dispatchEvent(new Event('input')); }",
+            text,
+        )
+        assert int(guest.text("#found").split()[0]) > 0, text
+    page.keyboard.press("Escape")
+    assert page.locator("#plot-help").is_hidden()
+    page.click("#clear")
+
+
+def test_rings_mark_rows_unlike_the_others(browser, tmp_path):
+    """Fifteen rows far from all others are one dot in the middle: a ring says how many."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(300, 4))
+    X[:15] += np.array([30.0, 30, -30, -30]) + 12 * rng.standard_normal((15, 4))
+    model = KernelPCA(6, kernel="rbf", gamma="median").fit(X)
+    path = write_report(model, X, tmp_path / "report.html", color=np.arange(300) < 15)
+    visit = Visit(browser, path, **DESKTOP)
+    rings = "JSON.parse(document.getElementById('plot').dataset.rings)"
+    assert max(visit.page.evaluate(rings)) >= 15
+    svg = ElementTree.parse(saved(visit, "#export-svg").path()).getroot()
+    assert len(svg.findall(".//{http://www.w3.org/2000/svg}circle")) >= 1
+    ringed = visit.page.evaluate(PIXELS)
+    visit.page.uncheck("#rings")
+    visit.settle()
+    assert visit.page.evaluate(PIXELS) != ringed and visit.page.evaluate(rings) == []
+    visit.page.check("#rings")
+    visit.page.locator("#legend button").nth(1).click()
+    visit.settle()
+    assert sum(visit.page.evaluate(rings)) < 15, "groups that are hidden have no rings"
+    visit.context.close()
 
 
 def test_histograms_filter(guest, people):

@@ -7,11 +7,21 @@ import pandas as pd
 import pytest
 from contracts import SEED, generator
 from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 from mercer import (
+    ClassicalMDS,
+    DiffusionMap,
     HebbianKernelPCA,
     KernelCCA,
     KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    Nystroem,
+    ProcessMonitor,
+    SpectralClustering,
+    SpectralEmbedding,
     StreamingKernelPCA,
     SupervisedKernelPCA,
 )
@@ -67,6 +77,50 @@ def check_scores(made, to_pandas, dtype):
     assert there.score(table) == pytest.approx(here.score(rows), rel=1e-3)
     one = here.score(rows[:1])
     assert there.score(made([drawn(dtype)[:1]])) == pytest.approx(one, rel=1e-3)
+
+
+def check_others(made, to_pandas):
+    """What learns from a sample, from affinities and from distances, as of the array."""
+    table, Z = made(pieces(drawn())), X[:30]
+    given = {"gamma": 0.3, "basis": Landmarks(points=Z), "random_state": 0}
+    search = {"noise": 0.6, "n_components": [2, 4], "widths": [1], "random_state": 0}
+    fits = {
+        "spectralclustering": SpectralClustering(2, **given),
+        "spectralembedding": SpectralEmbedding(2, affinity="rbf", **given),
+        "diffusionmap": DiffusionMap(2, **given),
+        "classicalmds": ClassicalMDS(2, landmarks=N, random_state=0),
+        "hebbiankernelpca": HebbianKernelPCA(2, kernel="rbf", n_passes=9, **given),
+        "nystroem": Nystroem(n_components=5, gamma=0.3, random_state=0),
+    }
+    for name, here in fits.items():
+        there = clone(here).fit(table)
+        here.fit(X)
+        if hasattr(here, "eigenvalues_"):
+            rtol = 1e-3 if name == "hebbiankernelpca" else 1e-9
+            assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=rtol)
+        found = to_pandas(there.transform(table))
+        assert len(found) == N and set(COLUMNS) < set(found), name
+        if hasattr(here, "embedding_"):
+            found = to_pandas(there.embedding_).set_index("text").loc[drawn()["text"]]
+            Y = found.drop(columns=COLUMNS).to_numpy(float)
+            assert_allclose(np.abs(Y), np.abs(here.embedding_), atol=1e-6)
+    clusters = fits["spectralclustering"]
+    there = clone(clusters).fit(table)
+    for labels in (there.labels_, there.predict(table)):
+        found = to_pandas(labels).set_index("text").loc[drawn()["text"]]
+        found = found.drop(columns=COLUMNS).to_numpy()[:, 0]
+        assert adjusted_rand_score(found, clusters.labels_) == 1
+    detector = NoveltyDetector(3, **given).fit(table)
+    scores = to_pandas(detector.score_samples(table)).set_index("text")["score"]
+    scores = scores.loc[drawn()["text"]].astype(float)
+    assert_allclose(scores, detector.score_samples(X), atol=1e-9)
+    assert 0.8 < np.mean(scores >= detector.offset_) <= 1
+    with pytest.raises(ValueError, match="whose score is below offset_"):
+        detector.predict(table)
+    inner = KernelPCA(basis=given["basis"], random_state=0)
+    found = KernelPCASearch(model=inner, **search).fit(table)
+    assert found.best_params_["n_components"] in (2, 4)
+    assert len(to_pandas(found.transform(table))) == N
 
 
 def check_columns(made, to_pandas):
@@ -156,11 +210,18 @@ def check_refusals(made):
     refused = [
         (lambda: KernelPCA(2, basis="points").fit(table), "no order that lasts"),
         (lambda: model(checkpoint="nowhere").fit(table), "checkpoint= resumes behind a row"),
-        (lambda: model().fit(table, sample_weight=ones), "sample_weight is the name of a column"),
+        (
+            lambda: model().fit(table, sample_weight=ones),
+            "sample_weight must be the name of a column",
+        ),
         (lambda: model().fit(table, sample_weight="v"), "got 'v'. The columns are 'a'"),
-        (lambda: model(SupervisedKernelPCA).fit(table, y=ones), "y is the name of a column of X"),
+        (
+            lambda: model(SupervisedKernelPCA).fit(table, y=ones),
+            "y must be the name of a column of X",
+        ),
         (lambda: model(KernelCCA).fit(table, y="a"), "rows of a table on a cluster have no order"),
-        (lambda: HebbianKernelPCA(2).fit(table), "needs all rows in one place, and X is on"),
+        (lambda: HebbianKernelPCA(2, basis="points").fit(table), "no order that lasts"),
+        (lambda: ProcessMonitor(2).fit(table), "needs rows in the order of time in one place"),
         (lambda: model().fit(X).transform(table, out="s.npy"), "X is on a cluster. Leave it out"),
         (lambda: model().fit(made([drawn()[:1]])), "1 rows, while a minimum of 2"),
         (lambda: model(device="cuda").fit(table), "device='cuda' is for arrays and Dask"),
@@ -168,4 +229,4 @@ def check_refusals(made):
     for call, words in refused:
         with pytest.raises(ValueError) as caught:
             call()
-        assert words in str(caught.value)
+        assert words in str(caught.value), str(caught.value)

@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from contracts import check_gram_basis, generator
 from dask.callbacks import Callback
+from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -290,6 +291,9 @@ def bad_chunk(kind):
         "none": None,
         "list": good.tolist(),
         "str": "rows",
+        "set": {1.0},
+        "range": range(50),
+        "a class": np.ndarray,
         "broken csr": sparse.csr_matrix(good),
     }[kind]
     if kind == "broken csr":
@@ -307,6 +311,9 @@ WRONG_CHUNKS = {
     "none": "of type NoneType",
     "list": "of type list",
     "str": "of type str",
+    "set": "of type set",
+    "range": "of type range",
+    "a class": "of type type",
     "broken csr": "parts contradict",
 }
 
@@ -333,6 +340,29 @@ def test_chunks_that_are_not_what_was_promised(kind, lengths, many):
     fitted = model("landmarks").fit(chunked(rows()))
     with pytest.raises(ValueError, match=f"Chunk {many - 1} of X.*{WRONG_CHUNKS[kind]}"):
         fitted.transform(D).compute()
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_chunks_of_other_forms_and_lengths(key):
+    """Rows are taken in the promised form; another number of rows than promised is refused."""
+    rng, X = generator(key), rows(400)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    forms = [np.asarray, sparse.csr_array, sparse.coo_matrix, sparse.lil_matrix, np.asfortranarray]
+    made = [forms[rng.integers(5)](part) for part in np.split(X, 8)]
+    meta = [np.empty((0, 5)), sparse.csr_matrix((0, 5))][key % 2]
+
+    def lazy():
+        promised = [da.from_delayed(dask.delayed(m), (50, 5), meta=meta) for m in made]
+        return da.concatenate(promised)
+
+    for basis in ("landmarks", "points"):
+        there, here = model(basis).fit(lazy()), model(basis).fit(chunked(X, (50,) * 8))
+        assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-6)
+        assert_allclose(there.transform(lazy()), here.transform(X), atol=1e-6)
+    made[rng.integers(8)] = rows(50 + rng.choice([-50, -1, 1, 50]))
+    for basis in ("landmarks", "points"):
+        with pytest.raises(ValueError, match=r"chunk of rows \d+ to \d+ of X has \d+ rows"):
+            model(basis).fit(lazy())
 
 
 def test_coo_chunks_are_served():
@@ -372,7 +402,7 @@ def test_bad_requests():
         model("auto", kernel="precomputed").fit(D)
     with pytest.raises(ValueError, match="fit_inverse_transform"):
         model("points", fit_inverse_transform=True).fit(D)
-    with pytest.warns(MercerWarning, match="more than the 600 rows"):
+    with pytest.warns(MercerWarning, match="601 landmarks were asked for, and there are 600 rows"):
         assert len(model(Landmarks(601, Uniform())).fit(D).landmarks_) == 600
     with pytest.raises(ValueError, match="one of size, error"):
         model(Landmarks(5, error=0.1)).fit(D)

@@ -364,7 +364,7 @@ def test_the_model_is_like_any_other(X, parquet):
     found.__dict__.pop("feature_names_in_")
     again = pickle.loads(pickle.dumps(found))
     assert_array_equal(again.transform(X[:50]), found.transform(X[:50]))
-    assert found.denoise(X[:5]).shape == (5, D)
+    assert found.denoise(X[:5], noise=0.1).shape == (5, D)
     with pytest.warns(MercerWarning, match=r"ridge of 2,000 centers needs .* memory=60 MB holds"):
         assert found.inverse_transform(found.transform(X[:5])).shape == (5, D)
     assert found.score(X) <= 0
@@ -513,4 +513,21 @@ def test_progress_shows_rows_speed_and_time_left(X):
 def test_verbose_fits_show_both_passes(X, capfd):
     model(Landmarks(20), verbose=1).fit(pieces(X))
     shown = capfd.readouterr().err
-    assert "looking at rows" in shown and "summing moments" in shown
+    assert "reading rows" in shown and "summing moments" in shown
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("kind", ["npy", "sparse"])
+def test_missing_numbers_of_mapped_files_are_named(kernel, kind, tmp_path):
+    """Arrays that are used from disk as they are have their first bad cell named too."""
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    X[150, 2] = np.nan
+    path = tmp_path / ("rows.npy" if kind == "npy" else "rows.npz")
+    if kind == "npy":
+        np.save(path, X)
+    else:
+        sparse.save_npz(path, sparse.csr_matrix(X))
+    with pytest.raises(
+        ValueError, match=rf"{path.name}: row 150 .* holds NaN or infinity in column 2"
+    ):
+        KernelPCA(2, kernel=kernel).fit(path)

@@ -48,6 +48,10 @@ def test_a_ray_dataset_is_fitted_and_scored_as_the_array(dtype):
     tables.check_scores(made, shuffled, dtype)
 
 
+def test_every_other_estimator_takes_a_ray_dataset():
+    tables.check_others(made, shuffled)
+
+
 @pytest.mark.slow
 def test_weights_and_targets_are_columns_of_a_ray_dataset():
     tables.check_columns(made, shuffled)

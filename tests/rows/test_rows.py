@@ -16,7 +16,6 @@ from mercer import (
     ClassicalMDS,
     HebbianKernelPCA,
     KernelPCA,
-    KernelPCASearch,
     NoveltyDetector,
     SpectralClustering,
     StreamingKernelPCA,
@@ -155,30 +154,6 @@ def test_a_new_kind_of_rows_is_one_class_and_one_line(pieces, X, tmp_path):
     clustered = SpectralClustering(2, gamma=0.5, basis="landmarks", random_state=0)
     one, other = (clone(clustered).fit(rows) for rows in (X, Pieces(X)))
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-9)
-
-
-def needs_one_place():
-    options = {"random_state": 0}
-    return [
-        HebbianKernelPCA(2, kernel="rbf", gamma=0.5, n_passes=2, **options),
-        ClassicalMDS(2, **options),
-        NoveltyDetector(3, gamma=0.5, **options),
-        KernelPCASearch(noise=0.1, **options),
-    ]
-
-
-@pytest.mark.parametrize("model", needs_one_place(), ids=lambda m: type(m).__name__)
-def test_what_needs_all_rows_refuses_chunks_and_reads_small_files(model, X, tmp_path):
-    da = pytest.importorskip("dask.array")
-    name = type(model).__name__
-    with pytest.raises(ValueError, match=rf"{name} needs all rows in one place.*X\.compute"):
-        clone(model).fit(da.from_array(X, chunks=(100, D)))
-    np.save(tmp_path / "rows.npy", X)
-    here, there = clone(model).fit(X), clone(model).fit(tmp_path / "rows.npy")
-    for attribute in ("eigenvalues_", "offset_", "best_params_"):
-        if hasattr(here, attribute):
-            one, other = getattr(here, attribute), getattr(there, attribute)
-            assert one == other if isinstance(one, dict) else np.allclose(one, other)
 
 
 def test_streams_read_chunks_in_their_order(X):

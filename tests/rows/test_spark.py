@@ -80,6 +80,10 @@ def test_a_spark_frame_is_fitted_and_scored_as_the_array(made, dtype):
     tables.check_scores(made, shuffled, dtype)
 
 
+def test_every_other_estimator_takes_a_spark_frame(made):
+    tables.check_others(made, shuffled)
+
+
 @pytest.mark.slow
 def test_weights_and_targets_are_columns_of_a_spark_frame(made):
     tables.check_columns(made, shuffled)

@@ -2,16 +2,23 @@
 
 import json
 import pickle
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from contracts import SEED
 from damage import VALUES, header_of, places, replaced, tensors_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
 
+import mercer
 from mercer import KernelPCA, PatchDenoiser
 from mercer.bases import Landmarks
+from mercer.kernels import RBF
 from mercer.saving import ModelFileError, load, read_header
 from mercer.saving.archive import write_archive
 from mercer.solvers import BlockKrylov
@@ -292,3 +299,86 @@ def test_parameters_that_a_fit_refuses_together(stride, tmp_path):
     write_archive(tmp_path / "b.mercer", forged, load_file(path))
     with pytest.raises(ModelFileError, match="would leave pixels between patches"):
         load(tmp_path / "b.mercer")
+
+
+IMAGE = np.random.default_rng(7).random((14, 14))
+MODELS = {
+    "points": KernelPCA(2, kernel="rbf"),
+    "landmarks": KernelPCA(2, kernel="rbf", basis=Landmarks(9)),
+    "hebbian": mercer.HebbianKernelPCA(2),
+    "stream": mercer.StreamingKernelPCA(2),
+    "scaling": mercer.ClassicalMDS(2),
+    "isomap": mercer.Isomap(2),
+    "clusters": mercer.SpectralClustering(2),
+    "embedding": mercer.SpectralEmbedding(2),
+    "diffusion": mercer.DiffusionMap(2),
+    "novelty": mercer.NoveltyDetector(2),
+    "search": mercer.KernelPCASearch(n_components=[1, 2], widths=[1.0]),
+    "patches": PatchDenoiser(patch_size=3, n_components=2),
+    "supervised": mercer.SupervisedKernelPCA(1, kernel="rbf"),
+    "correlation": mercer.KernelCCA(1, kernel="rbf"),
+}
+# What a file may hold in the place of a parameter, and the same in Python.
+HOSTILE = [
+    *((value, value) for value in (True, -1, 0, 0.0, 1.0, -0.5, -7, "x", "", "cuda:x", None)),
+    ({"@": "float", "value": "nan"}, np.nan),
+    ({"@": "float", "value": "inf"}, np.inf),
+    *((value, value) for value in ([], [2.5], ["a"], [-1], [[1]], "1e400MB")),
+    ({"@": "tuple", "items": []}, ()),
+    ({"@": "dict", "items": {}}, {}),
+    ({"@": "dict", "items": {"a": 1}}, {"a": 1}),
+    ({"@": "dtype", "name": "float64"}, np.dtype(float)),
+    ({"@": "RBF", "gamma": -1.0}, RBF(-1.0)),
+    ({"@": "Landmarks", "size": -5}, Landmarks(-5)),
+]
+# Of a fit to the rows, not of the parameter: settings as after `set_params`.
+OF_ROWS = r"n_samples|would|budget=|affinity with|allows|features|euclidean|metric|has \d+ columns"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_fit_refuses_load_refuses(name, tmp_path):
+    """Any parameter with any hostile value, in a file with a right checksum."""
+
+    def fit(model):
+        if isinstance(model, PatchDenoiser):
+            return model.fit(IMAGE)
+        second = {"correlation": (X[:, :2],), "supervised": (np.arange(len(X)) % 2,)}
+        return model.fit(X, *second.get(name, ()))
+
+    fit(clone(MODELS[name])).save(tmp_path / "a")
+    header, tensors = header_of((tmp_path / "a").read_bytes()), load_file(tmp_path / "a")
+    params, refused = header["model"]["params"]["items"], 0
+    rng = np.random.default_rng([SEED, len(name)])
+    for parameter in params:
+        for place in rng.choice(len(HOSTILE), 8, replace=False):
+            stored, value = HOSTILE[place]
+            items = {"@": "dict", "items": params | {parameter: stored}}
+            forged = header | {"model": header["model"] | {"params": items}}
+            write_archive(tmp_path / "b", forged, tensors)
+            try:
+                load(tmp_path / "b")
+            except ModelFileError:
+                refused += 1
+                continue
+            # None is "auto" in files of earlier versions.
+            if parameter in ("verbose", "memory") or (parameter, value) == ("eigen_solver", None):
+                continue
+            try:
+                fit(clone(MODELS[name]).set_params(**{parameter: value}))
+            except Exception as error:
+                assert re.search(OF_ROWS, str(error)), f"{parameter}={value!r}: {error}"
+    assert refused > len(params)
+
+
+def test_no_device_of_a_file_imports_torch(intact, model, tmp_path):
+    header, paths = header_of(intact[0]), []
+    for device in ["x", "", "meta", "os.system", "cuda:x", "cpu:" + "9" * 40, 5, True, ["cuda"]]:
+        params = header["model"]["params"]["items"] | {"device": device}
+        forged = header["model"] | {"params": {"@": "dict", "items": params}}
+        paths.append(str(tmp_path / str(len(paths))))
+        write_archive(paths[-1], header | {"model": forged}, tensors_of(model))
+    code = "import sys, mercer\nfor path in sys.argv[1:]:\n try: mercer.load(path)\n"
+    code += " except mercer.exceptions.ModelFileError: print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True)
+    assert run.stdout.split() == ["False"] * len(paths), run.stderr

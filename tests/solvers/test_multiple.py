@@ -148,7 +148,7 @@ def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
     options = {"kernel": "rbf", "basis": "points", "random_state": 0}
     model = KernelPCA(24, eigen_solver=BlockKrylov(8), **options).fit(groups)
     assert model.certificate_.converged
-    with pytest.warns(ConvergenceWarning, match="more copies than the solver's block has vectors"):
+    with pytest.warns(ConvergenceWarning, match="more copies than the block of the solver"):
         model.fit(alone)
     assert not model.certificate_.converged
 

@@ -9,6 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from mercer import DiffusionMap, SpectralClustering, SpectralEmbedding
 from mercer.compute import make_engine
+from mercer.exceptions import MercerWarning
 from mercer.spectral.graph import NeighborGraph
 from mercer.spectral.neighbors import nearest, neighbors_of_all, search_way
 
@@ -158,3 +159,19 @@ def test_bad_pairs(pair):
 def test_negative_distances():
     with pytest.raises(ValueError, match="Distances must not be negative"):
         SpectralEmbedding(affinity="precomputed_nearest_neighbors").fit(-np.ones((9, 9)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_in_many_copies(seed):
+    """Of pieces without another positive eigenvalue vectors of the eigenvalue zero are found."""
+    rng = np.random.default_rng(seed)
+    copies, k = int(rng.integers(15, 30)), int(rng.integers(3, 8))
+    X = np.repeat(rng.standard_normal((20, 3)), copies, axis=0)
+    model = SpectralEmbedding(3, affinity="nearest_neighbors", n_neighbors=k)
+    with pytest.warns(MercerWarning, match="pieces that no edge connects"):
+        model.fit(X)
+    S = model.affinity_matrix_.toarray()
+    root = np.sqrt(np.maximum(S.sum(axis=1), 1e-300))
+    values = np.linalg.eigvalsh(S / root / root[:, None])[::-1]
+    pieces = len(np.unique(model.pieces_))
+    np.testing.assert_allclose(model.eigenvalues_, values[pieces : pieces + 3], atol=1e-9)

@@ -48,4 +48,4 @@ def test_what_needs_one_place_says_so_or_takes_landmarks():
     with pytest.raises(ValueError, match=r"one place.*basis='landmarks'"):
         SpectralClustering(3, basis="points").fit(D)
     model = SpectralClustering(3, gamma=5.0, random_state=0).fit(D)
-    assert len(model.landmarks_) and "not in one place" in model.plan_.reason
+    assert len(model.landmarks_) and "not one array in memory" in model.plan_.reason

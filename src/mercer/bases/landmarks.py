@@ -5,6 +5,7 @@ from bisect import bisect
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
+from math import isqrt
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to
 from ..compute.arrays import Array, dtype_name, some_of
 from ..exceptions import tell
 from ..kernels import Kernel
+from ..kernels.base import float_dtype
 from ..selectors import RPCholesky, Selector
 from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
@@ -26,6 +28,8 @@ PER_COMPONENT, LEAST = 10, 200
 # First size tried, and growth of it, when an error is asked for.
 FIRST_SIZE, GROWTH = 64, 2
 # Bytes of tiles and rows that a selector needs beside its `work_bytes`.
+# Values that the check of symmetry of an expensive kernel takes.
+CHECKED = 16
 TILE_BYTES = 4 * 10**6
 # Landmarks that a sample must serve when their number follows from an error.
 GROWN = 2000
@@ -115,7 +119,7 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        if dtype_name(X.dtype) != "float64":
+        if dtype_name(float_dtype(X)) != "float64":
             spread = kernel.spread(X)
             single = bool(spread <= DRAFT_SPREAD)
             if spread == np.inf:  # there may be entries that single precision cannot hold
@@ -193,6 +197,11 @@ class Landmarks(BasisRecipe):
         settings = [self.size, self.error, self.points, self.indices]
         if sum(value is not None for value in settings) > 1:
             raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
+        size = self.size
+        if size is not None and not 0 < size < 1 and (size < 1 or size != int(size)):
+            raise ValueError(
+                f"Landmarks: size={size!r} must be a whole number above 0 or a share in (0, 1)."
+            )
 
     def count(self, n: int, n_components: int | None = None) -> int:
         """Number of landmarks for n rows."""
@@ -200,15 +209,10 @@ class Landmarks(BasisRecipe):
             return min(n, max(LEAST, PER_COMPONENT * (n_components or 0)))
         if isinstance(self.size, float) and 0 < self.size < 1:
             return max(1, round(self.size * n))
-        if self.size < 1 or self.size != int(self.size):
-            raise ValueError(
-                f"Landmarks: size={self.size!r} must be a whole number above 0 or a share "
-                "in (0, 1)."
-            )
         if self.size > n:
             tell(
-                f"Landmarks: size={self.size} is more than the {n} rows there are: all of them "
-                "are landmarks. basis='points' is the exact method."
+                f"{self.size:,} landmarks were asked for, and there are {n:,} rows: every row is a "
+                "landmark. For the exact method use basis='points'."
             )
         return min(int(self.size), n)
 
@@ -250,6 +254,8 @@ class Landmarks(BasisRecipe):
         )
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
+        if kernel.expensive:
+            X = sparing_pool(selector, X, size, rng, self._rows or X.shape[0])
         try:
             with engine.single_blas():
                 chosen = selector.select(kernel, X, size, rng)
@@ -269,8 +275,8 @@ class Landmarks(BasisRecipe):
             )
         if count < size and not selector.replace:
             tell(
-                f"Only {count} of {size} landmarks were chosen: the data have no more "
-                "distinct or independent rows."
+                f"Only {count} of {size} landmarks were chosen: any other row is a copy or a "
+                "combination of these."
             )
         return chosen if selector.returns_points else X[chosen]
 
@@ -295,7 +301,30 @@ def pool_within(
             "selector=Uniform(), which needs none."
         )
     tell(
-        f"{name} needs {format_bytes(need)} to choose among {n:,} rows: it chooses among "
-        f"{room:,} of them, drawn at random, which memory={format_bytes(memory)} holds."
+        f"{name} needs {format_bytes(need)} to choose among {n:,} rows, more than "
+        f"memory={format_bytes(memory)} holds: it chooses among {room:,} rows drawn at random."
     )
     return some_of(X, np.sort(rng.choice(n, room, replace=False)))
+
+
+def sparing_pool(selector: Selector, X: Array, size: int, rng: Any, n: int) -> Array:
+    """The rows to choose from where values are expensive: a fit of n rows takes n m + m^2 of them.
+
+    Those of p rows with each other are p^2, of which p m are columns of landmarks, that are taken
+    anyway. The diagonal and the checks of the kernel have theirs too.
+    """
+    name = type(selector).__name__
+    if selector.needs_points:
+        raise ValueError(
+            f"{name} chooses by the coordinates of rows, and objects have none. Choose another "
+            "selector, such as RPCholesky()."
+        )
+    room = size + isqrt(size**2 + 4 * max(size**2 - n - CHECKED, 0))
+    rows = max(room // 2, size)
+    if selector.reads_chosen or rows >= X.shape[0]:
+        return X
+    tell(
+        f"{name} compares all rows that it chooses among: it chooses {size:,} of {rows:,} drawn at "
+        f"random, for n m + m^2 kernel values at most. RPCholesky() chooses among all {n:,}."
+    )
+    return some_of(X, np.sort(rng.choice(X.shape[0], rows, replace=False)))

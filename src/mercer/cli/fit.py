@@ -5,7 +5,9 @@ import time
 import tracemalloc
 import warnings
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,18 @@ from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from .failures import JobError, UsageError
 from .models import TableModel
-from .outputs import Result, as_columns, beside, check_free, deliver, say, verbosity
-from .parser import did_you_mean, methods
+from .outputs import (
+    Result,
+    as_columns,
+    beside,
+    check_free,
+    deliver,
+    say,
+    statements,
+    verbosity,
+    whole_file,
+)
+from .parser import did_you_mean, in_options, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
 # Bytes of text in a byte of a compressed table, more than numbers have.
@@ -37,6 +49,8 @@ WHITE = 255
 EXACT = {"auto", "exact", "dense", "krylov"}
 # Rows of the first fit of every method, which is not measured.
 WARM_ROWS = 200
+# Outliers that are named.
+SHOWN_ROWS = 10
 # From dark to light, and different in gray as well.
 SHADES = ("0.0", "0.35", "0.55", "0.7", "0.2", "0.45", "0.6", "0.8")
 
@@ -79,11 +93,12 @@ def fit(args: Namespace) -> Result:
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
-    summary = [("table", shape), ("kernel", model.kernel_), ("method", facts["method"])]
+    summary = [("table", shape), ("kernel", model.kernel_)]
+    summary.append(("method", in_options(facts["method"])))
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
         summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return Result(facts, [*summary, *certificate.summary()])
+    return Result(facts, [*summary, *statements(certificate)])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
@@ -190,13 +205,24 @@ def cluster(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     settings |= {"assign_labels": args.labels}
     model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
-    sizes = np.bincount(model.labels_, minlength=args.clusters)
+    count, gaps = model.n_clusters_, model.eigengaps_
+    sizes = np.bincount(model.labels_, minlength=count)
     summary = [
         ("rows", f"{X.shape[0]:,}"),
         ("cluster sizes", " ".join(str(size) for size in sizes)),
         ("eigenvalues", f"{rounded(model)} (1 means a fully separate cluster)"),
     ]
-    facts = {"rows": X.shape[0], "clusters": args.clusters, "sizes": sizes}
+    if args.clusters == "auto":
+        best = 2 + np.argsort(-gaps[1:], kind="stable")[:3]
+        evidence = ", ".join(f"{gaps[k - 1]:.3f} for {k}" for k in best)
+        summary.insert(1, ("clusters", f"{count} by eigengap ({evidence})"))
+    if args.gaps is not None:
+        from ..plot import eigengaps
+
+        figure: Any = eigengaps(model).figure
+        with whole_file(args.gaps, args.force) as draft:
+            figure.savefig(draft, dpi=130)
+    facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = beside(table.kept(), {"cluster": model.labels_})
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
 
@@ -206,7 +232,8 @@ def embed(args: Namespace) -> Result:
     table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
     if args.diffusion:
-        make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
+        make, settings = estimators.DiffusionMap, settings | {"t": args.steps}
+        settings["density_power"] = args.density_power
     model = make(args.components, **settings).fit(X)
     summary = [
         ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
@@ -241,14 +268,104 @@ def mds(args: Namespace) -> Result:
     return delivered(args, fitted, named | coordinates(model), facts, summary)
 
 
+def outliers(args: Namespace) -> Result:
+    """Which rows are unlike the others, or unlike those of another table."""
+
+    def fitted() -> tuple[TableModel, InputTable, Any]:
+        mixed = mixed_table(args)
+        table, X, scaling = scaled_table(args) if mixed is None else (*mixed, Scaling())
+        settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel}
+        settings |= {"false_alarms": args.false_alarms or 0.05, "outliers": args.share}
+        gamma = "median" if args.gamma == "auto" else settings["gamma"]
+        model = estimators.NoveltyDetector(args.components, **settings | {"gamma": gamma}).fit(X)
+        return TableModel.of(table, model, scaling), table, X
+
+    prepared, table, X = learned_and_judged(args, fitted)
+    errors = -np.asarray(prepared.model.score_samples(X), dtype=float)
+    over = errors / -prepared.model.offset_
+    count = int(np.sum(over > 1))
+    worst = np.argsort(-over, kind="stable")[: min(count, SHOWN_ROWS)]
+    shown = ", ".join(f"{row} ({over[row]:.3g})" for row in worst) or "none"
+    summary = [
+        ("outliers", f"{count:,} of {len(over):,} rows"),
+        ("farthest", f"{shown}: numbers of rows, with their errors over the limit"),
+    ]
+    columns = {"outlier": over > 1, "over_limit": over}
+    facts = {"rows": len(over), "outliers": count, "limit": -prepared.model.offset_}
+    result = deliver(args, beside(table.kept(), columns), facts, summary)
+    return saved(args, prepared, result)
+
+
+def monitor(args: Namespace) -> Result:
+    """The control chart of rows in the order of time, and the sensors behind its alarms."""
+
+    def fitted() -> tuple[TableModel, InputTable, Any]:
+        table = InputTable(args)
+        rows, settings = table.read(), {"smoothing": args.smoothing, "lags": args.lags}
+        share = {} if args.false_alarms is None else {"false_alarms": args.false_alarms}
+        model = estimators.ProcessMonitor(args.components, **settings, **share, **resources(args))
+        return TableModel.of(table, model.fit(rows), Scaling()), table, rows
+
+    if args.chart is not None:
+        check_free(args.chart, args.force)
+    prepared, table, X = learned_and_judged(args, fitted)
+    chart = prepared.model.chart(X)
+    kept = table.kept()
+    rows = kept.get(args.id, chart.rows) if args.id else chart.rows
+    chart = replace(chart, rows=rows, sensors=tuple(prepared.columns or chart.sensors))
+    with whole_file(args.chart, args.force) as draft:
+        if draft is not None:
+            from matplotlib.figure import Figure
+
+            from ..plot import control_chart
+
+            figure = Figure(figsize=(10, 5), layout="constrained")
+            control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
+            figure.savefig(draft, dpi=130)
+    heads, episodes = chart.table()
+    text = text_table(heads, episodes) if episodes else "no alarm"
+    result = deliver(args, beside(kept, chart.as_columns()), chart.as_dict(), [])
+    if args.draft is not None:
+        result = replace(result, said=f"{chart.sentence()}\n{text}")
+    elif not args.json:
+        say(args, f"{chart.sentence()}\n{text}")
+    return saved(args, prepared, result)
+
+
+def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, InputTable, Any]:
+    """A model of DATA, which may be its file, and the rows to judge: those of NEW, else of DATA."""
+    if args.save is not None:
+        check_free(args.save, args.force)
+    if Path(args.data).suffix.lower() != ".mercer":
+        prepared, table, X = fitted()
+    elif args.new is None:
+        raise UsageError(f"{args.data} is a model: name a table of new rows after it.")
+    else:
+        for name in ("components", "false_alarms", "share", "lags", "smoothing"):
+            if vars(args).get(name):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} is for a fit, and {args.data} is a fitted model.")
+        prepared = TableModel.load(args.data, "score_samples", mixed=True)
+    if args.new is not None:
+        args.data = args.new
+        table, X, _ = prepared.whole_table(args)
+        X = prepared.scaling.apply(X)
+    return prepared, table, X
+
+
+def saved(args: Namespace, prepared: TableModel, result: Result) -> Result:
+    """The result; saves the model if that is asked for."""
+    if args.save is not None:
+        prepared.save(args.save, overwrite=args.force)
+    return result
+
+
 def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary: list) -> Result:
     """The columns and what is said of them; saves the model if that is asked for."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
-    result = deliver(args, columns, facts, summary + certificate.summary())
-    if vars(args).get("save") is not None:
-        fitted.save(args.save, overwrite=args.force)
-    return result
+    result = deliver(args, columns, facts, summary + statements(certificate))
+    return saved(args, fitted, result) if "save" in args else result
 
 
 def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]:
@@ -326,7 +443,10 @@ def plan(args: Namespace) -> Result:
     facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
     facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
-    return Result(facts, f"{chosen}\nto run it: mercer fit DATA --method {option} -o model.mercer")
+    return Result(
+        facts,
+        f"{in_options(str(chosen))}\nto run it: mercer fit DATA --method {option} -o model.mercer",
+    )
 
 
 def option_of(method: str) -> str:

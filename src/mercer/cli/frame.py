@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from .._whole_file import raising, telling
 from ..exceptions import InvalidParameterError, MercerError, to_stderr
 from .failures import FAILED, SUCCESS, WRONG_USAGE, JobError, Stopped, UsageError
-from .parser import DASH, TABLE, make_parser
+from .parser import DASH, OPTIONS, in_options, make_parser
 
 # What files of other kinds than text begin with.
 MAGIC = {
@@ -31,14 +30,6 @@ MAGIC = {
 STDOUT = Path("<stdout>")
 # Errors whose message is written for users; all others are defects.
 EXPECTED = (JobError, UsageError, ValueError, ImportError, RuntimeError, OSError, UserWarning)
-
-# Parameters of the library, and the options that stand for them here.
-OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
-# Messages of the library write a parameter as name=value, or by a name that is no English word.
-NAMED = re.compile(
-    rf"\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
-    r"|\b(n_components|max_iter|tol)\b|(?<=aise )(memory)\b"
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -204,22 +195,13 @@ def one_line(error: BaseException) -> str:
     """The message of an error or warning on one line, with options in place of parameters."""
     if isinstance(error, MemoryError):
         return "out of memory. Give a smaller --memory, or --method landmarks."
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).removesuffix(vars(error).get("python", "")).strip()
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, EXPECTED) and text:
-        text = NAMED.sub(as_option, text)
+        text = in_options(text)
         parameter = error.parameter if isinstance(error, MercerError) else None
         if isinstance(error, InvalidParameterError) and parameter is not None:
             return f"{OPTIONS.get(parameter, f'--{parameter}')}: {text}"
         return f"{text} Give --missing drop or --missing mean." if parameter == "missing" else text
     return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
-
-
-def as_option(match: re.Match) -> str:
-    """A parameter of the library, with its value if it has one, as an option."""
-    name, value, alone, memory = match.groups()
-    if name is None:
-        return OPTIONS[alone or memory]
-    text = OPTIONS[name] + " " + value.strip(" '")
-    return VALUES.get(text, text)

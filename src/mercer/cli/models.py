@@ -26,7 +26,7 @@ from .outputs import (
     whole_file,
     write_columns,
 )
-from .parser import did_you_mean
+from .parser import did_you_mean, in_options
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
@@ -54,6 +54,8 @@ class TableModel:
         Values for missing cells of each column; None if there must be none.
     text : dict
         Options for the text of the table, by the names of `TEXT`.
+    options : dict of str to str, or None
+        Options that the command of the fit was given; None if it was no command.
     """
 
     model: Any
@@ -62,6 +64,7 @@ class TableModel:
     image_shape: tuple[int, ...] | None = None
     fill: np.ndarray | None = None
     text: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] | None = None
 
     @classmethod
     def of(cls, table: InputTable, model, scaling: Scaling) -> "TableModel":
@@ -70,11 +73,12 @@ class TableModel:
         columns = table.columns if encoding is None else list(encoding.names)
         fill = source.means if isinstance(source, FillMissing) else None
         text = {name: vars(table.args)[name] for name in TEXT}
-        return cls(model, columns, scaling, table.image_shape, fill, text)
+        return cls(model, columns, scaling, table.image_shape, fill, text, table.args.options)
 
     def save(self, path: Path, overwrite: bool = True) -> None:
         """Write a model file."""
-        extra = {name: vars(self)[name] for name in ("columns", "image_shape", "fill", "text")}
+        kept = ("columns", "image_shape", "fill", "text", "options")
+        extra = {name: vars(self)[name] for name in kept}
         scaling = self.scaling
         extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
         save(self.model, path, extra=extra, overwrite=overwrite)
@@ -103,7 +107,12 @@ class TableModel:
         names = model.__dict__.pop("feature_names_in_", None)
         columns = extra.get("columns") or (None if names is None else [str(name) for name in names])
         rest = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
-        return cls(model, columns, scaling, *rest)
+        return cls(model, columns, scaling, *rest, extra.get("options"))
+
+    @property
+    def row_names(self) -> str | None:
+        """The column that named the rows of the fit."""
+        return (self.options or {}).get("--id")
 
     def open(self, args: Namespace) -> InputTable:
         """DATA with the columns of the training table, read as its text was."""
@@ -113,7 +122,7 @@ class TableModel:
         texts = self.texts()
         if texts is not None:
             numbers = [name for name in self.model._encoding.names if name not in texts]
-            table = InputTable(args, numbers, keep_missing=True)
+            table = InputTable(args, numbers, keep_missing=True, row_names=self.row_names)
             absent = [name for name in texts if name not in table.source.left_out]
             if absent:
                 raise JobError(
@@ -121,7 +130,7 @@ class TableModel:
                     "was fitted to. Pass the same columns."
                 )
             return table
-        table = InputTable(args, self.columns, self.fill)
+        table = InputTable(args, self.columns, self.fill, row_names=self.row_names)
         width, wanted = table.source.n_columns, self.model.n_features_in_
         if width != wanted:
             named = "" if self.columns is None else f" ({listed(self.columns)})"
@@ -167,6 +176,9 @@ def check_extra(extra: dict, width: int, path: str) -> None:
     text = extra.get("text") or {}
     good &= isinstance(text, dict) and set(text) <= set(TEXT)
     good = good and all(value is None or isinstance(value, str | bool) for value in text.values())
+    options = extra.get("options") or {}
+    good = good and isinstance(options, dict)
+    good = good and all(isinstance(part, str) for pair in options.items() for part in pair)
     vectors = ["shift", "size"] if extra.get("scale", "none") != "none" else []
     vectors += ["fill"] if extra.get("fill") is not None else []
     for vector in (np.asarray(extra.get(name), dtype=float) for name in vectors):
@@ -186,7 +198,7 @@ def transform(args: Namespace) -> Result:
     with RowBar(verbosity(args)) as bar:
         table, texts = prepared.open(args), prepared.texts()
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
-        shown_rows = bar.over(rows, "scores", table.source.n_rows)
+        shown_rows = bar.over(rows, "scores", table.source.n_rows or table.source.likely_rows)
         model, apply = prepared.model, prepared.scaling.apply
         if "predict" in dir(model):
             labels = (model.predict(apply(block))[:, None] for block in shown_rows)
@@ -223,7 +235,7 @@ def inverse(args: Namespace) -> Result:
         # By name if the table has these names: it may have other columns too.
         opened = open_source(args.data, name=args.array, memory=vars(args).get("memory"))
         by_name = set(wanted) <= set(opened.columns or [])
-        table = InputTable(args, wanted if by_name else None)
+        table = InputTable(args, wanted if by_name else None, row_names=prepared.row_names)
         width = table.source.n_columns
         if width != len(wanted):
             raise JobError(
@@ -232,7 +244,8 @@ def inverse(args: Namespace) -> Result:
                 "--columns."
             )
         names = prepared.columns or [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
-        rows = bar.over(table.blocks(), "pre-images", table.source.n_rows)
+        total = table.source.n_rows or table.source.likely_rows
+        rows = bar.over(table.blocks(), "pre-images", total)
         blocks = (undo(model.inverse_transform(block)) for block in rows)
         return deliver_blocks(args, blocks, names, table.kept())
 
@@ -259,7 +272,7 @@ def describe(args: Namespace) -> Result:
         ("table", table),
         ("kernel", summary.get("kernel") and short(summary["kernel"])),
         ("basis", summary.get("basis")),
-        *map(tuple, summary.get("certificate", [])),
+        *((name, in_options(text)) for name, text in summary.get("certificate", [])),
     ]
     pairs = [pair for pair in pairs if pair[1] is not None]
     return Result(asdict(header) | {"prepared": extra}, pairs)
@@ -291,7 +304,7 @@ def significance(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "significance")
     tested = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
-        alpha=args.alpha,
+        level=args.level,
         n_permutations=args.shuffles,
         n_bootstrap=args.draws,
         max_rows=args.rows,
@@ -314,9 +327,10 @@ def report(args: Namespace) -> Result:
         rows,
         args.draft,
         scaling=prepared.scaling,
+        settings=prepared.options,
         columns=table.columns if texts is None else rows.columns,
         table=columns,
-        colors=color,
+        color=color,
         color_name=args.color,
         images=args.image or table.image_shape or prepared.image_shape,
         title=args.title,

@@ -22,7 +22,7 @@ from .._whole_file import check_folder, telling
 from ..exceptions import Unfailing, to_stderr
 from ..files import open_sink
 from .failures import JobError
-from .parser import DASH
+from .parser import DASH, in_options
 
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]
@@ -66,6 +66,11 @@ class Result:
             say(args, text)
         else:
             print(text)
+
+
+def statements(certificate: Any) -> list[tuple[str, str]]:
+    """What a certificate says, with options in place of parameters."""
+    return [(name, in_options(text)) for name, text in certificate.summary()]
 
 
 def say(args: Namespace, text: str) -> None:

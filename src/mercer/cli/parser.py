@@ -4,6 +4,7 @@ Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
 
 import argparse
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,33 @@ from .failures import UsageError
 DASH = "-"
 TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
+# Options that say where a command computes and writes, and change no result.
+WHERE = {"--output", "--force", "--save", "--checkpoint", "--memory", "--threads", "--device"}
+
+# Parameters of the library, and the options that stand for them here.
+OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
+# Messages of the library write a parameter as name=value, or by a name that is no English word.
+NAMED = re.compile(
+    rf"(?<!\()\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
+    rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b|(?<=aise )(memory)\b"
+)
+
+
+def in_options(text: str) -> str:
+    """A text of the library with options in place of parameters."""
+    # Names of methods in a table keep their width.
+    text = re.sub(r'basis="(\w+)"(?=  )', rf"\1{'':8}", text)
+    text = re.sub(r"\bn_samples=([\d,]+)", r"the \1 rows", re.sub(r'basis="(\w+)"', r"\1", text))
+    return NAMED.sub(as_option, text)
+
+
+def as_option(match: re.Match) -> str:
+    """A parameter of the library, with its value if it has one, as an option."""
+    name, value, alone, memory = match.groups()
+    if name is None:
+        return OPTIONS[alone or memory]
+    text = OPTIONS[name] + " " + value.strip(" '")
+    return VALUES.get(text, text)
 
 
 def kernels() -> list[str]:
@@ -122,6 +150,11 @@ def sides(text: str) -> tuple[int, ...]:
     return tuple(whole("1")(side) for side in text.split("x"))
 
 
+def smoothing(text: str) -> float | tuple[int, ...]:
+    """The weight of an average, or k and m of a rule "k/m"."""
+    return tuple(int(part) for part in text.split("/")) if "/" in text else float(text)
+
+
 def memory(text: str) -> str:
     from ..compute import parse_bytes
 
@@ -131,6 +164,11 @@ def memory(text: str) -> str:
 
 #: Types of values by their names in the table of commands; those with an argument are functions.
 TYPES: dict[str, Callable] = {
+    "clusters": checked(
+        lambda text: text if text == "auto" else int(text),
+        lambda value: value == "auto" or value >= 1,
+        "a whole number of at least 1, or auto",
+    ),
     "components": checked(
         number,
         lambda value: 0 < value < 1 or (value >= 1 and isinstance(value, int)),
@@ -155,6 +193,11 @@ TYPES: dict[str, Callable] = {
         sides, lambda size: len(size) == 2 and size[0] > 1, "ROWSxCOLUMNS, such as 100000x54"
     ),
     "share": checked(float, lambda value: 0 <= value <= 1, "a share between 0 and 1"),
+    "smoothing": checked(
+        smoothing,
+        lambda x: 0 < x <= 1 if isinstance(x, float) else len(x) == 2 and 1 <= x[0] <= x[1],
+        "the weight of an average, such as 0.2, or k/m for k of m rows, such as 2/3",
+    ),
     "table": table_path,
     "whole": whole,
 }
@@ -191,8 +234,21 @@ def add_options(parser: argparse.ArgumentParser, command: dict[str, Any]) -> Non
             add_option(group, name.split()[0], TABLE["shared"].get(name, {}) | changes)
 
 
+def chosen_options(args: argparse.Namespace) -> dict[str, str]:
+    """Options of a command that are not defaults and that change its result, as texts."""
+    aside = {*TABLE["groups"]["messages"], *WHERE}
+    options = {}
+    for action in args.parser._actions:
+        name = next((flag for flag in action.option_strings if flag.startswith("--")), None)
+        value = vars(args).get(action.dest, action.default)
+        if name and name not in aside and value not in (action.default, argparse.SUPPRESS):
+            options[name] = ",".join(value) if isinstance(value, list) else str(value)
+    return options
+
+
 def run_command(name: str, args: argparse.Namespace) -> Any:
     """The `Result` of a command, whose module is imported now."""
+    args.options = chosen_options(args)
     return vars(import_module(f"mercer.{COMMANDS[name]['run']}"))[name](args)
 
 

@@ -43,6 +43,9 @@ class InputTable:
         A value for missing cells of each column, as a model keeps it.
     keep_missing : bool
         Whether missing values stay as they are.
+    row_names : str or None
+        The column that named the rows of the fit. It stands for --id, if that is not given and
+        the table has the column.
 
     Attributes
     ----------
@@ -59,8 +62,11 @@ class InputTable:
         columns: list[str] | None = None,
         fill: np.ndarray | None = None,
         keep_missing: bool = False,
+        row_names: str | None = None,
     ):
         args.table, self.args = self, args
+        self.compared: list[str] = []  # columns of texts that the model takes
+        self.row_names = row_names if args.id is None else None
         self.kept_names = [*filter(None, dict.fromkeys([args.id, *(vars(args).get("keep") or ())]))]
         self.image_shape, self.files, self.chosen = None, {}, False
         if image_files(existing(args.data)):
@@ -110,6 +116,9 @@ class InputTable:
         check_known(source.name, wanted or [], names, why)
         check_known(source.name, args.drop or [], names, "which was asked for")
         check_known(source.name, self.kept_names, names, "which was to be kept")
+        if self.row_names in names:
+            args.id = self.row_names
+            self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
         aside = {*(args.drop or []), *(set(self.kept_names) - set(wanted or []))}
         if wanted is None and not aside:
             return source
@@ -148,6 +157,7 @@ class InputTable:
         X = np.concatenate([np.zeros((0, self.source.n_columns)), *pieces])
         for name in texts:
             self.left_out.pop(name, None)
+        self.compared = texts
         numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
         others = self.source.others(texts) if texts else {}
         return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
@@ -171,9 +181,10 @@ class InputTable:
         A file of numbers only has no place for the names of images.
         """
         output = vars(self.args).get("output")
-        if self.files and output is not None and output.suffix.lower() == ".npy":
-            say(self.args, f"{output.name} holds numbers only; .csv and .parquet hold file names")
-            return {}
+        remembered = self.row_names is not None and self.row_names == self.args.id
+        if (self.files or remembered) and output is not None and output.suffix.lower() == ".npy":
+            say(self.args, f"{output.name} holds numbers only; .csv and .parquet hold row names")
+            return self.others(self.kept_names[1:]) if self.kept_names[1:] else {}
         return self.others(self.kept_names) if self.files or self.kept_names else {}
 
     def facts(self) -> dict:
@@ -183,7 +194,8 @@ class InputTable:
             missing["rows_dropped"] = self.source.dropped
         elif isinstance(self.source, files.FillMissing):
             missing["cells_filled"] = self.source.filled
-        used = self.source.n_columns if self.columns is None else self.columns
+        used: Any = self.source.n_columns if self.columns is None else self.columns
+        used = used + (len(self.compared) if self.columns is None else self.compared)
         facts = {"name": self.source.name, "used": used}
         return facts | {"left_out": self.left_out, "missing": missing}
 
@@ -195,9 +207,12 @@ class InputTable:
         elif isinstance(source, files.FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
         expected = ("not asked for", "kept")
+        if self.row_names is not None and self.args.id is None and not self.files:
+            yield f"{name}: no column {self.row_names!r}, which named the rows of the fit"
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
-            yield f"{name}: used {source.n_columns}; left out: {listed(unused)}"
+            used = source.n_columns + len(self.compared)
+            yield f"{name}: used {used}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):

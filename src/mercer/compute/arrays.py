@@ -24,6 +24,8 @@ Same = TypeVar("Same", Any, np.ndarray)
 BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
 # Rows read or converted at once where no copy is made.
 WIDE_ROWS = 65536
+# Entries of sparse rows in a block.
+SPARSE_ENTRIES = 2**18
 
 
 class BlocksOnDemand:
@@ -94,8 +96,12 @@ def block_rows(X: Array) -> int:
 
 def blocks_of(X: Array) -> Any:
     """The rows of X in blocks that are small where making them is a copy."""
-    step = block_rows(X) if isinstance(X, SomeRows | SomeColumns) else WIDE_ROWS
-    return (X[i : i + step] for i in range(0, X.shape[0], step))
+    n, step = X.shape[0], WIDE_ROWS
+    if isinstance(X, SomeRows | SomeColumns):
+        step = block_rows(X)
+    elif is_sparse(X):  # slices of sparse rows are copies
+        step = max(1, min(n, SPARSE_ENTRIES * n // max(X.nnz, 1)))
+    return iter([X]) if step >= n else (X[i : i + step] for i in range(0, n, step))
 
 
 def some_of(X: Array, index: Any) -> Any:
@@ -246,7 +252,9 @@ def csr_from_parts(data, indices, indptr, columns: int) -> sparse.csr_matrix:
     """
     data, indices, indptr = (np.asarray(part) for part in (data, indices, indptr))
     check_size(columns)
-    indices, indptr = whole_numbers(indices, "indices"), whole_numbers(indptr, "indptr")
+    indptr = whole_numbers(indptr, "indptr")
+    if indices.dtype != np.int32 or indices.ndim != 1:  # else used as they are, from disk too
+        indices = whole_numbers(indices, "indices")
     if data.ndim != 1 or data.dtype.kind not in "biuf":
         raise ValueError(f"sparse data are a {data.ndim}D array of type {data.dtype}")
     if not indptr.size or indptr[0] != 0 or (np.diff(indptr) < 0).any():
@@ -256,8 +264,16 @@ def csr_from_parts(data, indices, indptr, columns: int) -> sparse.csr_matrix:
             f"a sparse matrix has {len(data)} numbers, {len(indices)} indices and an indptr that "
             f"ends at {indptr[-1]}"
         )
-    check_within(indices, columns, "column")
+    for block in blocks_of(indices):
+        check_within(block, columns, "column")
     return sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, columns))
+
+
+def csr_of(data, indices, indptr, columns: int, kind: Any = sparse.csr_matrix) -> Any:
+    """The CSR matrix of parts that are known to agree: SciPy copies parts of larger arrays."""
+    rows = kind((len(indptr) - 1, columns), dtype=data.dtype)
+    rows.data, rows.indices, rows.indptr = data, indices, indptr
+    return rows
 
 
 def whole_numbers(values, what: str) -> np.ndarray:

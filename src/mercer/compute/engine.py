@@ -230,6 +230,7 @@ class TiledEngine:
         if n * n > ALONE:
             # Enough tiles that no thread waits long for the last one.
             side = min(side, max(self.small_side, -(-n // (4 * threads))))
+        side = min(side, n)
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
@@ -453,6 +454,8 @@ def make_engine(
         device = f"cuda:{device_index(X)}"
     if device is None or (isinstance(device, str) and device == "cpu"):
         return LocalEngine(parse_bytes(memory), threads, on_tiles)
+    if isinstance(device, str) and not re.fullmatch(r"(cpu|cuda)(:\d{1,3})?", device):
+        raise ValueError(f"device={device!r:.60} is not supported. Give None, 'cpu' or 'cuda'.")
     needed("torch", "torch", f"device={str(device)!r}")
     from .device import TorchEngine
 

@@ -97,7 +97,7 @@ def reason(X: Any, error: Exception, name: str = "X") -> Exception:
 
 def _wrong_shape(X, name) -> str:
     """A message for input without rows, with rows of different lengths or of more dimensions."""
-    if X is None or isinstance(X, dict | set | frozenset | bytes):
+    if X is None or (isinstance(X, dict | set | frozenset | bytes) and not is_sparse(X)):
         return (
             f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
             "or data frame of shape (n_samples, n_features), a sparse matrix, or a file's path."
@@ -116,6 +116,8 @@ def _wrong_shape(X, name) -> str:
                 "mercer.kernels.BlockFunction(function); a file's path is passed alone."
             )
         return ""
+    if len(getattr(X, "columns", "?")) == 0:
+        return f"{name} has no columns, while a minimum of 1 is required."
     ndim = getattr(X, "ndim", 2)
     if isinstance(ndim, int) and ndim > 2:
         return (

@@ -19,6 +19,7 @@ _HOMES = {
     "NoveltyDetector": "novelty",
     "Nystroem": "nystroem",
     "PatchDenoiser": "denoise",
+    "ProcessMonitor": "monitor",
     "SpectralClustering": "spectral",
     "SpectralEmbedding": "embedding",
     "StreamingKernelPCA": "streaming",

@@ -7,6 +7,7 @@ from .hebbian import HebbianKernelPCA as HebbianKernelPCA
 from .isomap import Isomap as Isomap
 from .kernel_pca import KernelPCA as KernelPCA
 from .mds import ClassicalMDS as ClassicalMDS
+from .monitor import ProcessMonitor as ProcessMonitor
 from .novelty import NoveltyDetector as NoveltyDetector
 from .nystroem import Nystroem as Nystroem
 from .search import KernelPCASearch as KernelPCASearch
@@ -26,6 +27,7 @@ __all__ = [
     "NoveltyDetector",
     "Nystroem",
     "PatchDenoiser",
+    "ProcessMonitor",
     "SpectralClustering",
     "SpectralEmbedding",
     "StreamingKernelPCA",

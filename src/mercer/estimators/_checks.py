@@ -30,8 +30,8 @@ class Rule:
     """Values that a parameter may have, and words for them.
 
     An estimator lists for each parameter what it may be, in scikit-learn's words: an `Interval`,
-    `StrOptions`, a class, None, ``callable``, ``"boolean"``, ``"verbose"``, ``"array-like"`` or
-    ``"random_state"``. scikit-learn has such checks for its own estimators only: its module is
+    `StrOptions`, a class, None, ``callable``, ``"boolean"``, ``"verbose"`` or ``"random_state"``;
+    or `Several` numbers. scikit-learn has such checks for its own estimators only: its module is
     private and may change with any release, so these are ours.
     """
 
@@ -76,20 +76,30 @@ def instance(kind: Any, words: str) -> Rule:
     return Rule(words, lambda value: isinstance(value, kind))
 
 
-def holds_several(value) -> bool:
-    """Whether the value has a length or a shape, and is no scalar and no string."""
-    several = any(hasattr(value, name) for name in ("__len__", "shape", "__array__"))
-    return several and not np.isscalar(value)
+class Several(Rule):
+    """A list or array of numbers of an interval, one or more."""
+
+    def __init__(self, each: Interval):
+        def allows(value) -> bool:
+            try:
+                numbers = np.asarray(to_numpy(value))
+            except ValueError:  # lists of different lengths
+                return False
+            listed = numbers.ndim == 1 and numbers.size > 0 and numbers.dtype.kind in "iuf"
+            return listed and all(map(each.allows, numbers.tolist()))
+
+        super().__init__(f"a list or array, each {each.words}", allows)
 
 
 BOOLEAN = instance(bool | np.bool_, "a bool")
 NONE = instance(type(None), "None")
 POSITIVE, AT_LEAST_1 = Interval(Real, 0, None), Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+#: A gamma for each column, numbers of rows.
+WIDTHS, ROW_NUMBERS = Several(NOT_NEGATIVE), Several(Interval(Integral, None, None))
 WORDS: dict[Any, list[Rule]] = {
     None: [NONE],
     callable: [Rule("a callable", callable)],
-    "array-like": [Rule("an array-like", holds_several)],
     "boolean": [BOOLEAN],
     "random_state": [
         Interval(Integral, 0, 2**32 - 1, closed="both"),
@@ -322,7 +332,7 @@ def in_main_memory(X, who: str):
     if is_on_device(X):
         tell(
             f"{who} computes in main memory, and these rows are on a device: they are copied. "
-            "The page 'On a GPU' of the documentation says what is computed where rows are."
+            "The page 'On a GPU' of the documentation lists the methods that compute on a device."
         )
     return to_numpy(X) if is_foreign(X) else X
 

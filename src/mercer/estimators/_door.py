@@ -17,11 +17,20 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
-from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
-from ..compute.arrays import is_foreign, is_on_device
+from ..compute import (
+    TiledEngine,
+    make_engine,
+    match_sparsity,
+    on_device_of,
+    parse_bytes,
+    to_numpy,
+)
+from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidParameterError
+from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
+from ..fitting.functions import SurveyOf
 from ..fitting.task import FitTask, announced, build_problem
 from ..kernels import KERNELS, BlockFunction, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
@@ -44,14 +53,19 @@ from ..rows import (
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
+from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, WIDTHS, Interval, StrOptions
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
+# Rows that measure the width of a stream's kernel, at least: until as many have come, `partial_fit`
+# begins again with all of them.
+SETTLING_ROWS = 100
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
 QUIET = Interval(Integral, -1, -1, closed="both")
+# Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
+SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -99,7 +113,7 @@ class Door(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, "array-like"],
+        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, WIDTHS],
         "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
@@ -161,6 +175,8 @@ class Door(BaseEstimator):
     _points_anywhere: ClassVar[bool] = True
     #: What a progress bar calls the fit.
     _title: ClassVar[str] = "kernel PCA"
+    #: Whether the kernel PCA within, if there is one, is fitted to the columns themselves.
+    _of_columns: ClassVar[bool] = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
 
@@ -253,7 +269,9 @@ class Door(BaseEstimator):
 
     def _is_saved(self, name: str) -> bool:
         """Whether a fitted attribute goes into the model's file."""
-        return type(self)._fitted[name].saved
+        value = vars(self).get(name)
+        is_elsewhere = is_dask(value) or is_cluster_table(value)  # as the rows are
+        return type(self)._fitted[name].saved and not is_elsewhere
 
     def _open(self, X, *, reset: bool) -> Rows:
         """The rows of X, wherever they are, checked once and for all."""
@@ -266,16 +284,17 @@ class Door(BaseEstimator):
         all_columns = f"kernel={self.kernel!r}" if reset and self._encoder() is not None else ""
         how = Opening(self.memory, self.n_jobs, self.device, self.verbose, names, all_columns)
         rows = open_rows(X, how, lambda X: self._check(X, reset), original)
+        if reset and rows.sparse and not self._takes_sparse():
+            raise TypeError(
+                f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
+                "sparse. Leave it out: inverse_transform works without it."
+            )
         if reset:
             self._dtype = rows.dtype
         if in_memory(rows) is not None:
             return rows  # the checks of arrays have noted or compared the columns
-        n = rows.shape[0]
-        if reset and n is not None and n < self._least_rows:
-            raise ValueError(
-                f"{rows._title} has {n} rows, while a minimum of {self._least_rows} is required."
-            )
         if reset:
+            self._check_count(rows, rows._title)
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:
                 self.feature_names_in_ = np.array(rows.names, dtype=object)
@@ -292,9 +311,38 @@ class Door(BaseEstimator):
             )
         return rows
 
+    def _check_count(self, rows: Any, title: str) -> None:
+        """Raise ValueError for rows that are fewer than a fit needs."""
+        n = rows.shape[0]
+        if n is not None and n < self._least_rows:
+            raise ValueError(
+                f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
+            )
+
     def _array(self, X, *, reset: bool):
         """The rows of X as one array; raises if they do not fit."""
-        return self._open(X, reset=reset).as_array(type(self).__name__)
+        rows = self._open(X, reset=reset)
+        array = rows.as_array(type(self).__name__)
+        if reset:
+            self._check_count(array, rows._title)
+        return array
+
+    def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
+        """The rows of X as one array, or uniform ones where they are too many or on a cluster.
+
+        With their numbers; None for all rows. `again` says that X will be read once more.
+        """
+        rows = self._open(X, reset=True)
+        try:
+            array = rows.as_array(type(self).__name__)
+        except ValueError:
+            room = parse_bytes(self.memory) // (SAMPLE_COPIES * 8 * rows.shape[1])
+            most = max(self._least_rows, min(SAMPLED_ROWS, room))
+            survey = SurveyOf(most, _checks.seed_from(self.random_state))
+            sample = rows.sum(survey, "sampling rows", again=again).sample
+            return sample.rows, sample.numbers
+        self._check_count(array, rows._title)
+        return array, None
 
     def _encoded(self, X, reset: bool):
         """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""
@@ -313,6 +361,10 @@ class Door(BaseEstimator):
             return _checks.with_diagonal(X, self.n_features_in_)
         return X if self._encoding is None else self._encoding.apply(X)
 
+    def _inner_rows(self, X) -> Any:
+        """Rows as the kernel PCA within takes them."""
+        return self._encoded(X, False)
+
     def _encoder(self) -> Any:
         """What makes numbers of tables for the kernel asked for, or None."""
         kind = KERNELS.get(self.kernel, Kernel) if isinstance(self.kernel, str) else self.kernel
@@ -324,15 +376,16 @@ class Door(BaseEstimator):
 
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
+        least = self._least_rows if reset else min(self._least_rows, 1)
         if is_on_device(X) and self._computes_on_devices(reset):
             copied = reset and self._keeps_copy()
-            return _checks.check_tensor(self, X, reset, least=self._least_rows, copy=copied)
+            return _checks.check_tensor(self, X, reset, least=least, copy=copied)
         has_device = "device" in _checks.names_of_parameters(self.__class__)  # type: ignore[arg-type]
         if reset and not (has_device and self.device == "cpu"):
             X = _checks.in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
-        if isinstance(X, np.memmap):
-            _checks.check_file(X, self._least_rows if reset else 1)
+        if isinstance(X, np.memmap) and X.dtype.char != "g":
+            _checks.check_file(X, least)
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return _checks.valid_rows(
             self,
@@ -341,7 +394,7 @@ class Door(BaseEstimator):
             accept_sparse="csr" if self._takes_sparse() else False,
             dtype=self._types,
             copy=reset and self._keeps_copy(),
-            ensure_min_samples=self._least_rows if reset else 1,
+            ensure_min_samples=least,
         )
 
     @contextmanager
@@ -366,7 +419,9 @@ class Door(BaseEstimator):
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
         if as_points and in_memory(rows) is None:
+            title = rows._title
             rows = rows._for_points(f"basis={self.basis!r}", required=basis != "auto")
+            self._check_count(rows, title)  # which may be known only now
         elif not as_points:
             resumable = self.checkpoint is not None and not self.fit_inverse_transform
             rows = rows._for_passes(resumable)
@@ -399,7 +454,7 @@ class Door(BaseEstimator):
                 solver, tol = self._solver(array), self._tolerance()
                 ends = tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
                 floor = DRAFT_FLOOR if self._dtype == np.float32 else 0.0
-                asked = self.fit_inverse_transform or self.eigen_solver not in ("auto", None)
+                asked = self.fit_inverse_transform or self.eigen_solver != "auto"
                 task = FitTask(
                     rows,
                     array,
@@ -500,14 +555,18 @@ class Door(BaseEstimator):
         """Open or resume the checkpoint of a fit to these rows."""
         if self.checkpoint is None:
             return nullcontext()
-        params = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = "a generator"
-        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        settings = self._settings()
         identity = rows.identity() if weights is None else [*rows.identity(), weights]
         return Checkpoint(
             self.checkpoint, identity_of(settings, identity), _checks.seed_from(self.random_state)
         )
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that the result depends on."""
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        return {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
 
     def _device(self) -> Any:
         """Where the work is done: what `device` says, unless this estimator has no choice."""
@@ -566,6 +625,26 @@ class Door(BaseEstimator):
             params |= self.kernel_params or {}
         names = _checks.names_of_parameters(kind)
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
+
+    def _measures_kernel(self, d: int) -> bool:
+        """Whether the rows settle a parameter of the kernel, such as its width."""
+        kernel = self._named_kernel(d)
+        parts = kernel.leaves() if isinstance(kernel, CompositeKernel) else [kernel]
+        widths = [vars(part).get("gamma") for part in parts]
+        return any(isinstance(width, str) for width in widths) or kernel.needs_range
+
+    def _relearns(self, points: Any) -> bool:
+        """Whether a stream begins again: `points`, all rows so far, are few to settle a width."""
+        few = points.shape[0] == self.n_samples_seen_ and points.shape[0] < SETTLING_ROWS
+        return few and self._measures_kernel(self.n_features_in_)
+
+    def _begun_again(self, points: Any, rows: Rows) -> tuple[Any, Rows]:
+        """A model with nothing learned, and the points of this one with some rows after them."""
+        model, X = unfitted(self), in_memory(rows)
+        known = ("n_features_in_", "feature_names_in_", "_dtype")
+        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
+        X = stack_rows([points, on_device_of(match_sparsity(X, points), points)])
+        return model, ArrayRows(X, like_of(rows))
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"

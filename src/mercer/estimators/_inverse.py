@@ -7,15 +7,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import is_foreign, is_on_device
+from ..compute.arrays import dtype_name, is_foreign, is_on_device
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import sampled_numbers
 from ..kernels import RBF, Linear, Precomputed
 from ..kernels.base import largest_entry
 from ..preimage import Compensation, choose_preimage
-from ..preimage.base import some_rows
-from ..preimage.compensation import USUAL_ROWS, undo_factors
+from ..preimage.base import batch_rows, row_sample, some_rows
+from ..preimage.noise import ANCHOR_ROWS, HELD_ROWS, NoiseGauge, best_shares, undo_factors
 from ..rows import Opening, in_memory, open_rows
 from ._checks import checked_array
 
@@ -25,19 +25,17 @@ LARGEST_ENTRY = 1e140
 # Scores farther from the middle of the training rows' scores than this many times half their range
 # are not scores of rows: a pre-image of them would be an unbounded extrapolation.
 REACH = 3.0
-# Training rows from which the range of scores is measured, and the error of pre-images.
-RANGE_ROWS, MISSED_ROWS = 2000, 500
-# Rows from which the noise of many is judged, how many errors of the estimate it must exceed, and
-# the error of a median in deviations over the root of the count.
-JUDGED_ROWS, SURE, MEDIAN_ERROR = 30, 3.0, 1.2533
+# Training rows from which the range of scores is measured.
+RANGE_ROWS = 2000
+# Rows that the error of pre-images is estimated from, and the noise added for that, of the noise.
+RISK_ROWS, PROBE = 300, 0.3
 # Rows of a cluster that pre-images are learned from where not all fit here, the least of them,
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
-# Range of noise that is tried, over its estimate from distances, which misses noise in few columns;
-# and how often the range is halved.
-NOISE_RANGE, NOISE_STEPS = (0.7, 10.0), 8
-# Factor by which denoised rows must be farther off before a warning: less may be a few far rows.
-CLEARLY = 1.1
+NO_NOISE = (
+    "No noise was found in these rows beyond that of the rows of the fit, so that they are "
+    "returned as they are."
+)
 
 
 class Inverse:
@@ -86,10 +84,10 @@ class Inverse:
         missed = int(np.sum(~result.converged))
         if missed:
             tell(
-                f"{missed} of {len(S)} pre-images had not settled after {result.n_iter.max()} "
-                "iterations; they are the best rows found. Raise max_iter or tol of "
-                "preimage=FixedPoint(...).",
+                f"{missed} of {len(S)} pre-images had not converged after {result.n_iter.max()} "
+                "iterations. Each is the best row found.",
                 ConvergenceWarning,
+                "Raise max_iter or tol of preimage=FixedPoint(...).",
             )
         return result.points
 
@@ -104,8 +102,8 @@ class Inverse:
         if not outside:
             return S
         tell(
-            f"{outside} of {len(S)} rows of scores are far outside those of the training rows, "
-            f"more than {REACH:g} times their range: the nearest within are taken for them."
+            f"{outside} of {len(S)} rows of scores lie outside {REACH:g} times the range of the "
+            "training scores. They were moved to the nearest scores within it."
         )
         return xp.minimum(xp.maximum(S, low), high)
 
@@ -129,80 +127,91 @@ class Inverse:
         X = to_numpy(self.rows[:])
         return X.min(axis=0), X.max(axis=0)
 
-    def toward(self, X, Z, noise: float):
-        """Between noisy rows X and their pre-images Z, where the expected error is least.
+    def denoised(self, X, compensate: bool, noise: float | None):
+        """Noisy rows X, moved as far as pays; all the way to their pre-images for noise=inf."""
+        check_range(X)
+        if noise == np.inf:
+            return self.find(self.denoising_scores(X, compensate), denoising=True, near=X)
+        gauge = self._gauge
+        excess = gauge.excess(to_numpy(some_rows(X, HELD_ROWS)))
+        if noise is None:
+            noise = excess or gauge.floor
+            as_noisy = not excess
+        else:
+            # What would show, and does not, is in the rows of the fit too.
+            as_noisy = not excess and gauge.limit < noise
+        if not noise:
+            tell(NO_NOISE, python="If you know of some, give noise=, its standard deviation.")
+            return X
+        present = noise if as_noisy else 0.0
+        energy = (noise**2 - present**2) * X.shape[1]
 
-        With noise of energy |e|^2 and pre-images that miss by |b|^2 whatever the noise is, the
-        best share of Z is |e|^2 / (|e|^2 + |b|^2).
+        def scores(rows):
+            return self.denoising_scores(rows, compensate, energy)
+
+        Z = self.find(scores(X), denoising=True, near=X)
+        gains = gauge.gains(noise, present)
+        a, b = self._shares(X, Z, scores, gains, noise)
+        engine = self.expansion.basis.engine
+        out = array_namespace(Z).empty_like(Z)
+
+        def moved(block):
+            Y = on_device_of(X[block], Z)
+            Y = array_namespace(Z).asarray(Y, dtype=Z.dtype)
+            return (1 - a - b) * Y + a * Z[block] + b * gauge.filtered(Y, gains)
+
+        engine.map_rows(moved, len(Z), batch_rows(engine, 6 * X.shape[1], 8), out)
+        return out
+
+    def _shares(self, X, Z, scores, gains, noise):
+        """How far to move from rows X to their pre-images Z, and to filtered rows: (a, b).
+
+        Least estimated error of a sample of the rows. The divergence of pre-images is that of
+        their change with a little more noise, as in Ramani, Blu & Unser (2008).
         """
-        energy = noise**2 * X.shape[1]
-        share = energy / (energy + self._missed) if energy else 0.0
-        xp = array_namespace(Z)
-        return xp.asarray(on_device_of(X, Z), dtype=Z.dtype) * (1 - share) + share * Z
+        sample, gauge = row_sample(len(Z), RISK_ROWS), self._gauge
+        index = slice(None) if sample is None else sample
+        rows, found = X[index], to_numpy(Z[index]).astype(float)
+        Y = to_numpy(rows).astype(float)
+        step = PROBE * noise
+        drawn = np.random.default_rng(1).standard_normal(Y.shape)
+        probe = self.expansion.basis.kernel.domain.nearest(Y + step * drawn)
+        near = on_device_of(probe.astype(dtype_name(rows.dtype)), rows)
+        drawn = (to_numpy(near).astype(float) - Y) / step
+        changed = to_numpy(self._fitted[True](scores(near), near).points) - found
+        scale = step * max(float(np.mean(drawn**2)), np.finfo(float).eps)
+        divergences = [float(np.sum(drawn * changed)) / scale, len(Y) * gauge.divergence(gains)]
+        # What the noise moves out of; two of it are spent on the shares (James & Stein 1961).
+        freed = np.clip(Y.size - np.array(divergences) - 2, 0.0, Y.size)
+        unit = max(float(np.abs(Y).max()), noise)
+        D = [(A - Y) / unit for A in (found, gauge.filtered(Y, gains))]
+        H = np.array([[np.vdot(P, Q) for Q in D] for P in D])
+        return best_shares(H, (noise / unit) ** 2 * freed)
 
     @cached_property
-    def _missed(self) -> float:
-        """Mean squared distance of training rows to their own pre-images."""
-        X = some_rows(self.rows, MISSED_ROWS)
-        Z = self.find(self.expansion.scores(X), denoising=True, near=X)
-        return float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).sum(axis=1).mean())
-
-    def energies(self, X):
-        """Estimated squared norm of the noise of each row, (n,)."""
-        check_range(X)
-        return self._compensation.energies(X, self.expansion.basis.engine)
+    def _gauge(self) -> NoiseGauge:
+        rows = to_numpy(some_rows(self.rows, ANCHOR_ROWS + HELD_ROWS))
+        return NoiseGauge(rows, self.expansion.basis.engine.memory)
 
     @cached_property
     def _compensation(self) -> Compensation:
         return Compensation.of(self.rows, self.expansion.basis.engine)
 
-    def warn_of_little_noise(self, energies, d: int) -> None:
-        """Warn if rows seem to have some noise, and denoising leaves more than that.
-
-        Both are measured on training rows with as much noise added as makes them look like these
-        rows. No warning for few rows, or for an estimate within its own error: rows may be clean,
-        or as noisy as those of the fit.
-        """
-        n, undo, engine = len(energies), self._compensation, self.expansion.basis.engine
-        energy = float(np.median(to_numpy(energies)))
-        error = MEDIAN_ERROR * undo.spread * (1 / n + 1 / min(len(undo.rows), USUAL_ROWS)) ** 0.5
-        if n < JUDGED_ROWS or energy <= SURE * error:
-            return
-        X = some_rows(undo.rows, MISSED_ROWS)
-        drawn = engine.asarray(np.random.default_rng(0).standard_normal(X.shape), np.float64)
-        low, high = np.log((energy / d) ** 0.5) + np.log(NOISE_RANGE)
-        for _ in range(NOISE_STEPS):
-            noise = float(np.exp((low + high) / 2))
-            seen = undo.energies(X + noise * drawn, engine, others=True)
-            less = float(np.median(to_numpy(seen))) < energy
-            low, high = (np.log(noise), high) if less else (low, np.log(noise))
-        scores = self.denoising_scores(X + noise * drawn, True, energies=seen)
-        Z = self.find(scores, denoising=True, near=X + noise * drawn)
-        after = float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).mean()) ** 0.5
-        if after > CLEARLY * noise:
-            tell(
-                f"These rows seem to have noise of a standard deviation of about {noise:.2g} in "
-                f"each entry, and with as much noise rows of the fit are {after / noise:.2g} times "
-                "as far from what they were when they come back. Give noise=, and rows move only "
-                "as far as pays, or keep more components."
-            )
-
-    def denoising_scores(self, X, compensate: bool, noise: float | None = None, energies=None):
+    def denoising_scores(self, X, compensate: bool, energy: float | None = None):
         """Scores, with kernel rows scaled back to what they would be without noise.
 
-        `noise` is its standard deviation for each column, where it is known; else `energies` are
-        estimates for each row, made here where they are None.
+        `energy` is the mean squared norm of the noise of a row; estimated for each row if None.
         """
         check_range(X)
         expansion, kernel = self.expansion, self.expansion.basis.kernel
         if not compensate or not isinstance(kernel, RBF):
             return expansion.scores(X)
         products = expansion.basis.project(X, expansion.frame[:, 1:])
-        if noise is None:
-            energies = self.energies(X) if energies is None else energies
+        if energy is None:
+            energies = self._compensation.energies(X, expansion.basis.engine)
             factors = undo_factors(kernel.gamma * energies)[:, None]
         else:
-            factors = float(undo_factors(kernel.gamma * np.array(noise**2 * X.shape[1])))
+            factors = float(undo_factors(kernel.gamma * np.array(energy)))
         return factors * products - on_device_of(expansion.metric[0, 1:], products)
 
 

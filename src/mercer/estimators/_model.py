@@ -23,7 +23,8 @@ from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import BesideColumn
 from ..fitting.task import MODEL_ROWS
-from ..kernels import RBF, Kernel, Linear
+from ..kernels import Kernel, Linear
+from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
 from ..rows import (
@@ -42,8 +43,8 @@ from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
-# Rows of a model whose scores decide the signs of components, and rows on which the spread of
-# columns is measured.
+# Rows of a model without landmarks whose scores decide the signs of components, and rows on which
+# the spread of columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
 # Share of the budget that sparse rows may take when they are made dense to be denoised.
 DENSE_SHARE = 4
@@ -53,13 +54,13 @@ FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
-    "The data have no variance in feature space, as when all rows are equal: every component is "
-    "zero."
+    "The data have no variance in feature space, for example because all rows are equal. Every "
+    "component is zero."
 )
 INDEFINITE = (
-    "{} is indefinite on these data: some eigenvalues are negative, and what a few points give for "
-    "the others, and scores with them, may be far too large. Use KernelPCA(basis='points'), or a "
-    "kernel that is positive semidefinite."
+    "{} is indefinite on these data: its matrix has negative eigenvalues. Eigenvalues and scores "
+    "that are computed from a part of the rows may then be far too large. Use basis='points' in "
+    "kernel PCA, or a kernel that is positive semidefinite."
 )
 
 
@@ -127,6 +128,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "landmarks_": NOT_SAVED,
         "significance_": NOT_SAVED,
         "_way_back": NOT_SAVED,
+        "_step": NOT_SAVED,
     }
 
     center: bool = True
@@ -210,22 +212,26 @@ class KernelModel(Scores, TransformerMixin, Door):
     def denoise(
         self, X: Same, *, compensate: bool = True, noise: float | None = None, clip: bool = False
     ) -> Same:
-        """Rows of X projected onto the components and brought back.
+        """Rows of X moved towards their pre-images, as far as pays.
+
+        Projected on the components a row loses noise, and also what the components leave out. So
+        it moves only a share of the way to its pre-image, and another to what linear PCA makes of
+        it whose scores are shrunk by the noise (Wiener); the two shares have the least estimated
+        error, by Stein's formula. It is in expectation no larger than that of the rows themselves.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Noisy rows, for a model that was fitted to clean ones; a model fitted to equally
-            noisy rows serves too, and compensation then does nothing.
+            Noisy rows, for a model that was fitted to clean ones, or to equally noisy ones.
         compensate : bool, default=True
             Undo the shrinkage that noise causes in the scores of a Gaussian kernel. Other
             kernels are not compensated.
         noise : float or None, default=None
-            Standard deviation of the noise of each entry, where it is known. Rows then move no
-            farther towards their pre-images than pays: with little noise and few components
-            these are worse than the rows themselves. Without it there is a warning where that
-            seems to be so for a Gaussian kernel, and the noise is more than rows of the fit differ
-            by: those may be as noisy.
+            Standard deviation of the noise of each entry. None to estimate it: by how much the rows
+            differ from those of the fit, or, if they do not, by what these have in directions where
+            nothing but noise seems to be; rows without noise are returned as they are, with a
+            warning. ``np.inf`` for the pre-images themselves, as published: also worse than the
+            rows with little noise.
         clip : bool, default=False
             As of `inverse_transform`.
 
@@ -233,10 +239,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         -------
         array of shape (n, n_features)
         """
-        if noise is not None and not (isinstance(noise, Real) and 0 <= noise < np.inf):
+        if noise is not None and not (isinstance(noise, Real) and noise >= 0):
             raise ValueError(
-                f"noise={noise!r} must be a standard deviation: a finite number that is not "
-                "negative, or None where it is not known."
+                f"noise={noise!r} must be a standard deviation: a number that is not negative, "
+                "np.inf for pre-images as published, or None where it is not known."
             )
         original, X = X, self._array(X, reset=False)
         if is_sparse(X):
@@ -244,13 +250,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             original = X = cast(Any, X).toarray()
         self.kernel_.check(X)
         inverse = self._inverse()
-        guessed = compensate and noise is None and isinstance(self.kernel_, RBF)
-        energies = inverse.energies(X) if guessed else None
-        scores = inverse.denoising_scores(X, compensate, noise, energies)
-        Z = inverse.find(scores, denoising=True, near=X)
-        if energies is not None:
-            inverse.warn_of_little_noise(energies, X.shape[1])
-        Z = Z if noise is None else inverse.toward(X, Z, float(noise))
+        Z = inverse.denoised(X, compensate, None if noise is None else float(noise))
         Z = inverse.clipped(Z) if clip else Z
         return restore(in_type(Z, float_type(X)), original)
 
@@ -281,6 +281,11 @@ class KernelModel(Scores, TransformerMixin, Door):
                 "A precomputed kernel knows no columns, so that none can drive its components. "
                 "Fit with a kernel that is computed from the data."
             )
+        if isinstance(self._encoding, Objects):
+            raise ValueError(
+                "Objects have no columns, so that none can drive components. Fit to numbers that "
+                "describe the objects, a column each, for that."
+            )
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
         rows = self._rows_or_own(X)
@@ -304,7 +309,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         self,
         X: Array = None,
         *,
-        alpha: float = 0.05,
+        level: float = 0.05,
         n_permutations: int = 39,
         n_bootstrap: int = 50,
         max_rows: int = 1000,
@@ -320,10 +325,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         ----------
         X : array-like, path or other source of (n, n_features), or None
             None for the training rows that the model has, with the weights of the fit.
-        alpha : float, default=0.05
+        level : float, default=0.05
             Probability at most that a component of independent columns is called real.
         n_permutations : int, default=39
-            Shuffles, 1 / alpha - 1 at least.
+            Shuffles, 1 / level - 1 at least.
         n_bootstrap : int, default=50
             Draws.
         max_rows : int, default=1000
@@ -345,7 +350,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         engine = self.expansion_.basis.engine
-        explaining.check_significance(alpha, n_permutations, n_bootstrap, max_rows)
+        explaining.check_significance(level, n_permutations, n_bootstrap, max_rows)
         size = explaining.sample_rows(engine.memory, self.n_features_in_, max_rows)
         seed = int(rng.integers(2**62))
         sample, w = self._sampled(X, size, seed)
@@ -358,7 +363,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 self.center,
                 rng,
                 w,
-                alpha=alpha,
+                level=level,
                 n_permutations=n_permutations,
                 n_bootstrap=n_bootstrap,
             )
@@ -436,9 +441,12 @@ class KernelModel(Scores, TransformerMixin, Door):
             sample = copied(sample) if sample.shape[0] >= problem.count else sample
             attributes["X_sample_"] = sample
             if result.vectors is None:
-                step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
-                # As of a fit to all points: the largest score of a training row is positive.
-                expansion = expansion.stretched(peak_signs(expansion.scores(sample[::step])))
+                # As of a fit to all points: the largest score of a training row is positive. Where
+                # some stand for all these are the landmarks, which no order of the rows changes.
+                if problem.count > MODEL_ROWS:
+                    sample = sample[:: MODEL_ROWS // SIGN_ROWS]
+                    sample = sample if basis.points is None else basis.points
+                expansion = expansion.stretched(peak_signs(expansion.scores(sample)))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
         if isinstance(task.weights, BesideColumn):

@@ -68,6 +68,7 @@ FACTS = (
     ("embedding_", "points and dimensions", lambda Y: " x ".join(map(str, Y.shape))),
     ("correlations_", "correlations", lambda values: " ".join(f"{r:.4g}" for r in values[:10])),
     ("offset_", "novel from an error of", lambda offset: f"{-offset:.4g}"),
+    ("limits_", "limits of T2 and SPE", lambda limits: " ".join(f"{x:.4g}" for x in limits)),
     ("noise_", "noise", lambda noise: f"{noise:.4g}"),
     ("stress_", "stress-1", lambda stress: f"{stress:.4g}"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
+from ._checks import AT_LEAST_1, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
@@ -36,9 +37,11 @@ NAMES = {distances: name for name, distances in NEIGHBORS.items()}
 # Bytes for each neighbor of a row, what finds and solves the graph included: up to 77 were seen,
 # where few rows are the neighbors of all others and the graph has twice as many entries.
 GRAPH_BYTES = 88
+# Rows on a cluster whose coordinates say what is positive.
+SIGN_ROWS = 20_000
 # Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
 # already a share of them does.
-USUAL_NEIGHBORS, NEIGHBOR_SHARE = 15, 4
+USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,10 +54,8 @@ class SpectralInput(Door):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
         "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
-        "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
         "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
         "neighbor_weights": [StrOptions({"uniform", "local"})],
-        "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "affinity_": NOT_SAVED,
@@ -72,14 +73,14 @@ class SpectralInput(Door):
     affinity: str | Kernel | Callable[..., Any] = "auto"
     n_neighbors: int | str | None = "auto"
     neighbor_search: str = "auto"
-    neighbor_weights: str = "uniform"
+    neighbor_weights: str = "local"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
     kernel_params: dict[str, Any] | None = None
     basis: str | bases.BasisRecipe = "auto"
-    eigen_solver: str | Solver | None = "auto"
-    eigen_tol: float | str = "auto"
+    eigen_solver: str | Solver = "auto"
+    tol: float = 0.0
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None
     n_jobs: int | None = None
@@ -140,13 +141,15 @@ class SpectralInput(Door):
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
-        """Values of the functions at the training rows, (n, k)."""
+        """Values of the functions at the training rows, or some of those on a cluster, (n, k)."""
         if result.functions is not None:
             return result.functions
         if task.array is not None:
             return result.map.functions(task.rows.placed)
-        verb, k = type(result.map).functions, result.pairs.values.size
-        return np.asarray(task.rows.map(OfExpansion(result.map, verb, (k,), "eigenvectors")))
+        if task.rows._elsewhere:
+            return result.map.functions(task.rows.sample(SIGN_ROWS, task.seed))
+        k = result.pairs.values.size
+        return np.asarray(task.rows.map(at_rows(result.map, np.asarray, (k,))))
 
     def _warn(self, result, plan, task) -> None:
         n = task.rows.shape[0]
@@ -178,13 +181,17 @@ class SpectralInput(Door):
         # A row is its own nearest: with one neighbor none would be tied to another.
         return min(n, max(most, 2))
 
-    def _functions(self, X) -> np.ndarray:
-        """The functions that solve the eigenproblem, at the rows of X, (n, k)."""
-        X = self._array(X, reset=False)
-        self.kernel_.check(X)
-        if self.affinity_ in NEIGHBORS:
-            X = self.graph_.rows(X, self._search_engine())
-        return self.map_.functions(X)
+    def _functions(self, X, then: Callable, tail: tuple[int, ...]) -> Any:
+        """What is made of the functions at the rows of X, ``then(V)``; lazily of Dask rows."""
+        rows = self._open(X, reset=False)
+        array, is_graph = in_memory(rows), self.affinity_ in NEIGHBORS
+        if array is None and not is_graph:
+            return rows.map(at_rows(self.map_, then, tail))
+        array = rows.as_array(type(self).__name__)
+        self.kernel_.check(array)
+        if is_graph:
+            array = self.graph_.rows(array, self._search_engine())
+        return restore(then(self.map_.functions(array)), X)
 
     @property
     def kernel(self) -> Any:
@@ -295,7 +302,10 @@ class SpectralInput(Door):
                 raise ValueError(
                     f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
                 )
-            tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
+            tell(
+                f"{over}: {most:,} neighbors are used. Give n_neighbors, or raise memory to "
+                f"{format_bytes(need)} for {k:,}."
+            )
         if given:
             self.graph_ = NeighborGraph.given(X, min(k, most), local)
         else:
@@ -311,11 +321,18 @@ class SpectralInput(Door):
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device
 
-    def _tolerance(self) -> float:
-        return self.tol if self.eigen_tol == "auto" else float(self.eigen_tol)
-
     def _solver(self, X=None) -> Any:
-        asked = "auto" if self.eigen_solver is None else self.eigen_solver
+        asked = self.eigen_solver
         if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
             asked = GraphArpack() if asked in ("auto", "arpack") else asked
         return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked
+
+
+def at_rows(map_: Any, then: Callable, tail: tuple[int, ...]) -> OfExpansion:
+    """What is made of functions, ``then(V)``, as a function of rows."""
+    return OfExpansion(map_, partial(made_of, then), tail, "coordinates")
+
+
+def made_of(then: Callable, map_: Any, rows: Any) -> Any:
+    """What is made of functions at rows."""
+    return then(map_.functions(rows))

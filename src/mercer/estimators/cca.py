@@ -248,13 +248,13 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     def _warn(self, result, plan, task) -> None:
         if len(result.correlations) < self.n_components:
             tell(
-                f"n_components={self.n_components} is more than the smaller view has directions: "
-                f"{len(result.correlations)} are kept."
+                f"n_components={self.n_components} is more than the {len(result.correlations)} "
+                "directions of the smaller view: all of these are kept."
             )
         if not result.correlations.any():
             tell(
-                "One of the views has no variance in feature space, as when all of its rows are "
-                "equal: every correlation is zero."
+                "One of the views has no variance in feature space, for example because its rows "
+                "are all equal. Every correlation is zero."
             )
 
     def correlations(self, X: Array, y: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,12 +18,11 @@ from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
-from ..solvers import Solver
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted, kept
+from ._door import NOT_SAVED, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput
+from ._spectral import NEIGHBORS, SpectralInput, at_rows
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8
@@ -38,18 +38,17 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
 
     n_components: int = 2
     _: KW_ONLY
-    eigen_solver: str | Solver | None = None
+    #: Vectors are then right to about this over the gap of their eigenvalues.
+    tol: float = 1e-8
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
-        "embedding_": kept("n k"),
+        "embedding_": Fitted("n k"),
         "pieces_": Fitted("n int"),
         "_apart": NOT_SAVED,
     }
     #: How many functions are constant: on the pieces of a graph, or on all rows.
     _apart = 1
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
-    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
-    tol = 1e-8
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Embed the rows of X.
@@ -102,6 +101,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         later = {"values": map_.values[p:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, p:] * signs, **later)
         attributes = super()._attributes(replace(result, map=map_), plan, task)
+        k = V.shape[1]
+        scale = np.broadcast_to(self._scale(map_), (k,))
+        Y: Any = restore(V * signs * scale, like)
+        if task.rows._elsewhere:
+            Y = task.rows.map(at_rows(map_, partial(np.multiply, scale), (k,)))
         pieces = {"pieces_": self.pieces_} if "pieces_" in vars(self) else {}
         return (
             attributes
@@ -109,7 +113,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             | {
                 "eigenvalues_": restore(result.pairs.values[p:], like),
                 "certificate_": result.certificate.without_first(p),
-                "embedding_": restore(V * signs * self._scale(map_), like),
+                "embedding_": Y,
             }
         )
 
@@ -120,17 +124,18 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             sizes = -np.sort(-np.bincount(self.pieces_))
             if sizes.size > 1:
                 tell(
-                    f"The graph falls into {sizes.size:,} pieces without ties between them, of "
+                    f"The graph falls into {sizes.size:,} pieces that no edge connects, of "
                     f"{', '.join(f'{size:,}' for size in sizes[:5])}"
-                    f"{' ...' if sizes.size > 5 else ''} rows. Each coordinate is of one piece and "
-                    "zero on the others; pieces_ has the piece of each row. Embed a piece alone "
-                    "for more of it, or give more neighbors."
+                    f"{' ...' if sizes.size > 5 else ''} rows. Each coordinate belongs to one "
+                    "piece and is zero on the others. Raise n_neighbors to connect the pieces, or "
+                    "embed each piece alone.",
+                    python="The attribute pieces_ has the piece of each row.",
                 )
         elif pieces > 1:
             tell(
-                f"The affinities fall into at least {pieces} pieces without ties between them, and "
-                "the first coordinates only tell these apart. Use a wider kernel or more "
-                "neighbors, or embed each piece alone."
+                f"The affinities fall into at least {pieces} pieces without affinity between two "
+                "pieces, and the first coordinates only tell the pieces apart. Use a wider kernel "
+                "or more neighbors, or embed each piece alone."
             )
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
@@ -150,7 +155,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         array of shape (n, n_components)
         """
-        return restore(self._functions(X) * self._scale(self.map_), X)
+        scale = np.broadcast_to(self._scale(self.map_), self.eigenvalues_.shape)
+        return self._functions(X, partial(np.multiply, scale), self.eigenvalues_.shape)
 
     def _scale(self, map_) -> Any:
         """What the functions are multiplied by."""
@@ -161,7 +167,7 @@ class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
     As `sklearn.manifold.SpectralEmbedding`, with a `transform`, within a memory budget, by
-    landmarks where rows are many, and with 15 neighbors in place of a tenth of the rows. The
+    landmarks where rows are many, and with 10 neighbors in place of a tenth of the rows. The
     eigenvectors of D^{-1/2} K D^{-1/2} after the first, over the roots of the degrees (Belkin &
     Niyogi 2003), K without its diagonal.
 
@@ -189,11 +195,11 @@ class SpectralEmbedding(GraphEmbedding):
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact
         up to 20,000 rows, and always for a graph of neighbors.
 
-    eigen_solver : "auto", str, Solver or None, default=None
+    eigen_solver : "auto", str or Solver, default="auto"
         As in `mercer.SpectralClustering`.
 
-    eigen_tol : float or "auto", default="auto"
-        Largest residual of an eigenpair; "auto" is 1e-8.
+    tol : float, default=1e-8
+        Largest residual of an eigenpair.
 
     random_state : int, RandomState or None, default=None
         Start vectors and landmarks.
@@ -288,7 +294,7 @@ class DiffusionMap(GraphEmbedding):
     n_components : int, default=2
         Coordinates.
 
-    alpha : float, default=0.5
+    density_power : float, default=0.5
         How much of the density of rows is taken out: 0 keeps it (the graph Laplacian), 1/2 is the
         Fokker-Planck operator of a system that drifts and diffuses, 1 the geometry of the rows
         alone (Laplace-Beltrami), however densely they lie. At most 20.
@@ -307,7 +313,7 @@ class DiffusionMap(GraphEmbedding):
     degree, coef0, kernel_params, n_neighbors, neighbor_search, neighbor_weights, basis
         As in `mercer.SpectralEmbedding`.
 
-    eigen_solver, eigen_tol, random_state
+    eigen_solver, tol, random_state
         As in `mercer.SpectralEmbedding`.
 
     device, memory, n_jobs, verbose
@@ -339,7 +345,7 @@ class DiffusionMap(GraphEmbedding):
     >>> import numpy as np
     >>> from mercer import DiffusionMap
     >>> X = np.linspace(0, 1, 50)[:, None] ** 2
-    >>> model = DiffusionMap(n_components=1, alpha=1, gamma=50.0, random_state=0).fit(X)
+    >>> model = DiffusionMap(n_components=1, density_power=1, gamma=50.0, random_state=0).fit(X)
     >>> steps = np.diff(model.embedding_[:, 0])
     >>> bool(np.all(steps > 0) or np.all(steps < 0))
     True
@@ -349,18 +355,18 @@ class DiffusionMap(GraphEmbedding):
 
     _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
         # Beyond, powers of the densities leave the range of float64.
-        "alpha": [Interval(Real, 0, 20, closed="both")],
+        "density_power": [Interval(Real, 0, 20, closed="both")],
         "t": [NOT_NEGATIVE],
     }
     _title, _rests = "diffusion map", True
 
     _: KW_ONLY
-    alpha: float = 0.5
+    density_power: float = 0.5
     t: float = 1
     affinity: str | Kernel | Callable[..., Any] = "rbf"
 
     def _problem(self, task, basis):
-        basis, alpha = self._without_diagonal(basis), float(self.alpha)
+        basis, alpha = self._without_diagonal(basis), float(self.density_power)
         if basis.spans_data:
             return DiffusionProblem(basis, float(self.t), alpha)
         return ReducedDiffusionProblem.of(basis, task.rows, alpha)

@@ -9,13 +9,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
-from ..bases import PointBasis, PointGram
+from ..bases import BasisRecipe, PointBasis, PointGram, PrecomputedBasis
 from ..compute import Array, Same, format_bytes, is_sparse, match_sparsity, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..rows import ArrayRows, Rows, like_of, like_rows
+from ..fitting.task import components_problem
+from ..kernels.function import NO_BATCHES, Objects
+from ..rows import Rows, like_rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
@@ -44,7 +46,13 @@ class HebbianKernelPCA(KernelModel):
     n_components : int, default=10
         Number of components.
 
-    kernel, gamma, degree, coef0, kernel_params
+    kernel : str, Kernel or callable, default="rbf"
+        As in `KernelPCA`.
+
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        As in `mercer.StreamingKernelPCA`: measured on the rows of `fit`, or on the first batches.
+
+    degree, coef0, kernel_params
         As in `KernelPCA`.
 
     gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.hebbian, default="auto"
@@ -103,6 +111,12 @@ class HebbianKernelPCA(KernelModel):
     novelty : float, Novelty or None, default=None
         For `partial_fit`: a row joins the points if more than this share of k(x, x) lies
         outside their span. The others are learned from without joining. None lets all join.
+
+    basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
+        For `fit`: "points" are coefficients of all rows, as published, which need the rows in one
+        place. "landmarks" is the same rule on the coordinates of rows in the span of chosen ones,
+        over files of any size, iterators and clusters, in the order of the rows: shuffle sorted
+        ones first. "auto" takes them where rows are not in memory and do not fit.
 
     random_state, copy_X, n_jobs, center, memory, device, verbose, callback
         As in `KernelPCA`; the last three are for `fit`. A kernel matrix that would fit half of
@@ -168,6 +182,7 @@ class HebbianKernelPCA(KernelModel):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
+        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
     }
 
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
@@ -179,10 +194,13 @@ class HebbianKernelPCA(KernelModel):
         "_stream": Fitted((hebbian.GrowingHebbian, None)),
     }
     _least_rows = 1  # of the first batch of a stream
-    basis, _candidates = "points", frozenset()
+    _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
+    _points_anywhere = False
 
     n_components: int = 10
     _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: Any = "auto"
     gain: Any = "auto"
     eta0: float | None = None
     mu: float | None = None
@@ -199,6 +217,7 @@ class HebbianKernelPCA(KernelModel):
     forgetting: float = 1.0
     budget: int | None = None
     novelty: Any = None
+    basis: str | BasisRecipe = "auto"
     copy_X: bool = True
     callback: Callable[..., Any] | None = None
 
@@ -207,7 +226,7 @@ class HebbianKernelPCA(KernelModel):
 
         Parameters
         ----------
-        X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
+        X : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features)
             With ``kernel="precomputed"`` the kernel matrix, (n_samples, n_samples).
         y : ignored
 
@@ -243,11 +262,17 @@ class HebbianKernelPCA(KernelModel):
         -------
         self
         """
+        if self._encoder() is Objects:
+            raise ValueError(NO_BATCHES)
+        fresh, rows = unfitted(self), None
         if "expansion_" in vars(self):
-            return self._learn_batch(X, first=False)
-        fresh = unfitted(self)
+            rows = self._open(X, reset=False)
+            stream = vars(self).get("_stream")
+            if stream is None or not self._relearns(stream.points):
+                return self._learn_batch(rows, first=False)
+            fresh, rows = self._begun_again(stream.points, rows)
         try:
-            fresh._learn_batch(X, first=True)
+            fresh._learn_batch(fresh._open(X, reset=True) if rows is None else rows, first=True)
         finally:
             if "expansion_" in vars(fresh):
                 become(self, fresh)
@@ -255,17 +280,23 @@ class HebbianKernelPCA(KernelModel):
 
     def _open(self, X, *, reset: bool) -> Rows:
         rows = super()._open(X, reset=reset)
-        if not reset:
-            return rows
-        array = rows.as_array(type(self).__name__)
-        if array.shape[0] < self.n_components:
+        n = rows.shape[0]
+        if reset and n is not None and n < self.n_components:
             raise ValueError(
                 f"n_components={self.n_components} needs at least as many rows, and there are "
-                f"{array.shape[0]}. Give more rows or ask for fewer components."
+                f"{n}. Give more rows or ask for fewer components."
             )
-        return ArrayRows(array, like_of(rows), self.memory)
+        return rows
 
     def _problem(self, task, basis):
+        if not basis.spans_data:
+            return self._rowwise(task, basis)
+        if not isinstance(basis, PointGram | PrecomputedBasis):
+            raise ValueError(
+                "HebbianKernelPCA with basis='points' needs all rows in one place, and they are on "
+                "a cluster. Pass X.compute() if they fit into memory, or use basis='landmarks', "
+                "which reads them in their order."
+            )
         if basis.size < 2:
             raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
         need, memory = 3 * 8 * basis.size**2, task.engine.memory
@@ -278,6 +309,22 @@ class HebbianKernelPCA(KernelModel):
         if task.is_single and isinstance(basis, PointGram) and basis.single:
             basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
         return GramProblem(basis, task.center)
+
+    def _rowwise(self, task, basis):
+        """The problem of the linear rule on coordinates in a small basis."""
+        facts = {
+            "scale": self.scale is not None,
+            "track_excess": self.track_excess,
+            "eigenvalue_estimate": self.eigenvalue_estimate != "outputs",
+        }
+        asked = [name for name, is_set in facts.items() if is_set]
+        if asked:
+            raise ValueError(
+                f"{asked[0]}= is about coefficients of all rows, and with {basis.noun} there are "
+                "none. Leave it out, or use basis='points', which needs all rows in one place."
+            )
+        problem: Any = components_problem(task, basis)
+        return hebbian.RowwiseProblem.of(problem, task.rows)
 
     def _solver(self, X=None) -> hebbian.Hebbian:
         solver = hebbian.Hebbian()
@@ -311,9 +358,8 @@ class HebbianKernelPCA(KernelModel):
             self.gain, **{name: value for name, value in settings.items() if name in names}
         )
 
-    def _learn_batch(self, X, first: bool):
+    def _learn_batch(self, rows, first: bool):
         """Learn the rows of a batch; what an interrupt leaves is the model of whole blocks."""
-        rows = self._open(X, reset=first)
         array = rows.as_array("partial_fit of HebbianKernelPCA")
         array = array if is_sparse(array) else to_numpy(array)
         stream = self._stream_for(array, first)
@@ -357,7 +403,7 @@ class HebbianKernelPCA(KernelModel):
             )
             if not first:
                 n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
-                points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
+                points, frame = self.expansion_.basis.points, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
         # Points after this batch: with neither a budget nor a novelty all rows join.
@@ -431,17 +477,18 @@ class HebbianKernelPCA(KernelModel):
         history = self.history_
         passes = len(history.changes)
         if history.interrupted:
-            tell(f"Interrupted after {passes} passes: the model is what they had learned.")
+            tell(f"Interrupted after {passes} passes: the model is the state after the last one.")
         elif history.recoveries:
             tell(
-                f"Gains were too large for these data: {history.recoveries} blocks of rows "
-                "were taken back, and the gains halved. Give a smaller eta0, or gain='auto'.",
+                f"Gains were too large for these data: {history.recoveries} times a block of rows "
+                "was learned again with half the gain.",
                 ConvergenceWarning,
+                "Give a smaller eta0, or gain='auto'.",
             )
         elif self.tol > 0 and not self.certificate_.converged and self.callback is None:
             tell(
-                f"Not converged: the subspace still turned by {history.changes[-1]:.1e} in "
-                f"pass {passes}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
+                f"Not converged: the subspace turned by {history.changes[-1]:.1e} in pass "
+                f"{passes}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
                 ConvergenceWarning,
             )
 

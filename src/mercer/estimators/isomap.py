@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compute import format_bytes, make_engine, restore, row_blocks
 from ..compute.arrays import Same
-from ..exceptions import tell
+from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan
 from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
-from ._checks import AT_LEAST_1, Interval, StrOptions
+from ._checks import AT_LEAST_1, ROW_NUMBERS, Interval, StrOptions
 from ._door import NOT_SAVED, Door, Fitted, kept
 from .mds import ClassicalMDS
 
@@ -88,12 +88,12 @@ class Isomap(ClassicalMDS):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "n_neighbors": [AT_LEAST_1],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
         "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = ClassicalMDS._fitted | {
         "graph_": kept("n n sparse"),
-        "_rows": kept("n d real"),
+        "_rows": kept("n d real sparse"),
         "plan_": Fitted(Plan),
         "_distance": NOT_SAVED,
         "_anchors": NOT_SAVED,
@@ -129,11 +129,11 @@ class Isomap(ClassicalMDS):
         like, X = X, self._array(X, reset=False)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
-        Y, m = np.empty((len(X), self.embedding_.shape[1])), len(self._goals())
+        Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())
         # Rows with the same neighbors together, since paths are found once for each of these.
         order = np.argsort(index[:, 0], kind="stable")
         block = max(1, engine.memory // (PATH_BYTES * (n + m) * index.shape[1]))
-        for start in range(0, len(X), block):
+        for start in range(0, len(Y), block):
             rows = order[start : start + block]
             steps, place = np.unique(index[rows], return_inverse=True)
             paths = self._paths(steps)[place.reshape(index[rows].shape)]
@@ -150,6 +150,16 @@ class Isomap(ClassicalMDS):
         if "_points" in vars(self):
             return self._points[rows]
         return geodesics(self.graph_, rows)[:, self._goals()]
+
+    def _complete(self) -> None:
+        """Paths of a file must be finite, and end at the points of its map."""
+        super()._complete()
+        lengths, goals = self.graph_.data, self._goals()
+        # Compiled code aborts on ties of negative length.
+        if not (np.isfinite(lengths) & (lengths >= 0)).all():
+            raise ModelFileError("ties between neighbors that are no lengths")
+        if goals.size != len(self.map_.weights) or goals.max(initial=0) >= self.graph_.shape[0]:
+            raise ModelFileError("paths to other points than those of the map")
 
     def _check(self, X, reset: bool):
         return Door._check(self, X, reset)
@@ -207,8 +217,9 @@ def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
             f"The graph of neighbors falls into {count:,} pieces. Give a larger n_neighbors."
         )
     tell(
-        f"The graph of neighbors falls into {count} pieces. Each two of them are joined by their "
-        "shortest tie, and distances between pieces say little: a larger n_neighbors may be better."
+        f"The graph of neighbors falls into {count} pieces. Every two pieces were joined by the "
+        "shortest edge between them, so distances between pieces are unreliable. Raise "
+        "n_neighbors to avoid that."
     )
     members = [np.flatnonzero(piece == number) for number in range(count)]
     rows, columns, lengths = [], [], []

@@ -1,19 +1,34 @@
 """Kernel PCA as a scikit-learn estimator."""
 
+import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+
 from ..bases import AllPoints, BasisRecipe, Columns
 from ..compute import Array, Same, format_bytes, restore, to_numpy
+from ..exceptions import tell
 from ..fitting import choosing
+from ..fitting.checkpoint import identity_of
 from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
-from ..rows import beside, lazy_like, like_of
+from ..rows import (
+    Layout,
+    NextPass,
+    State,
+    Step,
+    SummedRows,
+    beside,
+    lazy_like,
+    like_of,
+    merge,
+)
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
-from ._door import Fitted
+from ._door import Fitted, become, unfitted
 from ._model import KernelModel, score_kernel
 from ._output import contained
 
@@ -190,6 +205,9 @@ class KernelPCA(KernelModel):
     significance_ : Significance
         What `significance` found last.
 
+    stage : str
+        What the next `partial` is for, "survey" or "moments"; "fitted" where none is needed.
+
     See Also
     --------
     mercer.plan : What each method would cost for given data.
@@ -272,6 +290,121 @@ class KernelPCA(KernelModel):
         S = self.eigenvectors_ * self.eigenvalues_**0.5
         lazy = lazy_like(S, X, self.X_fit_)
         return contained(self, restore(S, X), X) if lazy is None else lazy
+
+    def partial(
+        self, X: Array, y: Any = None, sample_weight: Any = None, *, first_row: int | None = None
+    ) -> State:
+        """What the next pass of a fit has to know of some rows, on whatever engine has them.
+
+        The model is not changed. Its copies give the same: pickle it to where the rows are.
+
+        Parameters
+        ----------
+        X : array-like, Arrow table or batch, DataFrame, path or other source of (n, n_features)
+            A batch of any length. All batches have the same columns.
+        y : array-like of shape (n,) or None, default=None
+            As of `fit`, for estimators that need it.
+        sample_weight : array-like of shape (n,), str or None, default=None
+            As of `fit`.
+        first_row : int or None, default=None
+            The number of the first row among all rows, for the sample, and with it the landmarks,
+            of a fit to one array. None takes a number that follows from what the rows are.
+
+        Returns
+        -------
+        State
+            `mercer.merge` adds it to those of other batches, and `advance` takes the sum.
+        """
+        if self.stage == "fitted":
+            raise ValueError(
+                "The model is fitted, and needs no more passes. Use sklearn.base.clone(model) to "
+                "begin a new fit, or transform for scores."
+            )
+        if not isinstance(self.random_state, Integral) or self.checkpoint is not None:
+            raise ValueError(
+                "partial needs random_state=, a whole number by which all workers draw the same, "
+                "and no checkpoint=. Set both."
+            )
+        if first_row is not None and not (isinstance(first_row, Integral) and first_row >= 0):
+            raise ValueError(f"first_row={first_row!r} must be a whole number from 0, or None.")
+        read = y if self._needs_target else None
+        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        given = {"y": y, "sample_weight": sample_weight}
+        given = {name: to_numpy(x) for name, x in given.items() if x is not None}
+        fresh, step = unfitted(self), vars(self).get("_step")
+        fresh._least_rows = 0
+        if step is not None:
+            fresh.n_features_in_ = step.layout.width
+            if step.layout.columns is not None:
+                fresh.feature_names_in_ = np.array(step.layout.columns, dtype=object)
+        rows = fresh._open(X, reset=step is None)
+        if fresh._encoding is not None:
+            raise ValueError(
+                "partial takes batches of numbers, and categories or objects are known once all "
+                "rows are. Pass codes for categories."
+            )
+        names = vars(fresh).get("feature_names_in_")
+        layout = Layout(
+            self._digest(),
+            fresh.n_features_in_,
+            None if names is None else list(names),
+            rows.dtype.name,
+            list(given),
+        )
+        step = fresh._stopped(SummedRows(layout)) if step is None else step
+        step.layout.check(layout)
+        return step.state_of(rows.blocks(), given, self._make_engine(), first_row)
+
+    def advance(self, state: State | bytes) -> Self:
+        """Go on with the merged state of all rows: choose what the next pass needs, or finish.
+
+        After the survey the width and the landmarks are chosen, and `stage` is "moments"; after
+        the moments the model is fitted, with its certificate. Weights and a target take further
+        surveys: go on until `stage` is "fitted".
+
+        Parameters
+        ----------
+        state : State or bytes
+            What `mercer.merge` gave for the states of all rows.
+
+        Returns
+        -------
+        self
+        """
+        state, step = merge([state]), vars(self).get("_step")
+        replace(state.layout, model=self._digest()).check(state.layout)
+        states = (state,) if step is None else (*step.states, state)
+        fresh = unfitted(self)
+        step = fresh._stopped(SummedRows(state.layout, states))
+        if step is None:
+            become(self, fresh)
+        else:
+            self._step = step
+        return self
+
+    def _digest(self) -> str:
+        """What tells this model from others, for states."""
+        return identity_of(type(self).__name__, self._settings())
+
+    def _stopped(self, rows: SummedRows) -> Step | None:
+        """Fit to rows as far as their sums allow; the pass that is missing, None at the end."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                self.fit(rows, **rows.beside)
+            except NextPass as missing:
+                return missing.step  # its warnings come again
+        for warning in caught:
+            tell(str(warning.message), warning.category)
+        return None
+
+    @property
+    def stage(self) -> str:
+        """What the next `partial` is for: "survey" or "moments"; "fitted" where none is needed."""
+        step = vars(self).get("_step")
+        if "expansion_" in vars(self):
+            return "fitted"
+        return "survey" if step is None else step.stage
 
     def _problem(self, task, basis):
         self._check_preimage(basis)

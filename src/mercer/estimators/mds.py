@@ -1,13 +1,15 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import format_bytes, is_sparse, parse_bytes, row_blocks
+from ..bases import BasisRecipe
+from ..compute import format_bytes, is_sparse, make_engine, parse_bytes
 from ..compute.arrays import Array, Same
 from ..exceptions import InvalidParameterError, ModelFileError, tell
 from ..files import is_arrow, table_like
@@ -19,6 +21,7 @@ from ..rows import Opening, Rows, in_memory, open_rows
 from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
+    ROW_NUMBERS,
     Interval,
     StrOptions,
     checked_array,
@@ -30,8 +33,17 @@ from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.
 ROUNDING = 1e-9
+# Coordinates of all rows are kept where the budget holds so many copies.
+COORDINATE_COPIES = 8
 # Distances that model files hold; matrices and functions of the user are given again.
 SAVED = (distances.EuclideanDistance, distances.MetricDistance, distances.LiftedDistance)
+
+
+class Chosen(BasisRecipe):
+    """Stands for landmarks until the problem chooses them, which needs no kernel."""
+
+    def build(self, kernel, X, engine, rng, n_components=None) -> Any:
+        return None
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +103,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     ----------
     embedding_ : array of shape (n_samples, n_components)
         The coordinates, centered, in falling order of variance. A dimension without a positive
-        eigenvalue is zero.
+        eigenvalue is zero. Of rows that are not in memory as what they were, such as a lazy Dask
+        array; none of files where it would not fit `memory`: `transform` gives coordinates.
 
     eigenvalues_ : array of shape (n_components,)
         Of the double-centered matrix: the squared norms of the columns of `embedding_`, zero
@@ -120,7 +133,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         data) or estimated.
 
     certificate_ : Certificate
-        What is known of the error of eigenvalues and coordinates; with landmarks an estimate.
+        What is known of the error of eigenvalues and coordinates; with landmarks nothing bounds
+        it, and the intervals are infinite.
 
     correction_constant_ : float
         The constant that was added.
@@ -154,20 +168,19 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _title = "scaling"
-    basis = "points"
+    _title = "classical scaling"
     copy_X = True
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
         "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
-        "embedding_": kept("n p"),
+        "embedding_": Fitted("n p"),
         "eigenvalues_": kept("p"),
         "spectrum_": kept(scaling.Spectrum),
         "goodness_of_fit_": kept(tuple[float, float]),
@@ -203,7 +216,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         Parameters
         ----------
         X : array-like, memmap or sparse matrix of shape (n_samples, n_features)
-            With "precomputed" the distances, (n_samples, n_samples).
+            With "precomputed" the distances, (n_samples, n_samples). With `landmarks` rows may be
+            anywhere: files larger than `memory`, iterators, Dask, tables on a cluster.
         y : ignored
 
         Returns
@@ -232,24 +246,23 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         array of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = self._array(X, reset=False)
-        if isinstance(self.map_, scaling.LinearMap):
-            return self.map_(X)
         if self._is_precomputed():
+            X = self._array(X, reset=False)
             distances.check_entries(X, "X")
             return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
-        Y = np.empty((X.shape[0], self.embedding_.shape[1]))
-        fitting = max(1, parse_bytes(self.memory) // (32 * len(self._anchors)))
-        for rows in row_blocks(len(Y), fitting):
-            Y[rows] = self.map_(self._distance(X[rows], self._anchors))
-        return Y
+        rows, linear = self._open(X, reset=False), isinstance(self.map_, scaling.LinearMap)
+        anchors = self.map_.mean[None] if linear else self._anchors
+        distance = None if linear else self._distance
+        engine = make_engine(memory=self.memory, threads=self.n_jobs)
+        return rows.map(scaling.Placing.of(self.map_, distance, anchors, engine).of_rows())
 
     def summary(self) -> str:
         """The fit in words: eigenvalues, goodness of fit, what is negative, stress."""
         check_is_fitted(self)
         first, second = self.goodness_of_fit_
         how = "" if self.spectrum_.exact else ", estimated"
-        n, p = self.embedding_.shape
+        p, Y = len(self.eigenvalues_), vars(self).get("embedding_")
+        of = f"{len(Y):,} points" if isinstance(Y, np.ndarray) else "points"
         negative = "none, the distances are Euclidean"
         if self.negative_share_ >= ROUNDING:
             share = self.least_eigenvalue_ / max(float(self.eigenvalues_[0]), 1e-300)
@@ -262,7 +275,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         statements = self.certificate_.summary() if "certificate_" in vars(self) else ()
         return "\n".join(
             [
-                f"Classical MDS of {n:,} points in {p} dimensions",
+                f"Classical MDS of {of} in {p} dimensions",
                 "eigenvalues           " + " ".join(f"{v:.4g}" for v in self.eigenvalues_[:10]),
                 f"goodness of fit       {first:.4f} of all |l|, {second:.4f} of the positive{how}",
                 f"negative eigenvalues  {negative}{how}",
@@ -277,13 +290,15 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def dissimilarity_matrix_(self) -> Array:
         """All distances between the training points, (n_samples, n_samples), made on demand."""
         if "_points" not in vars(self):
-            raise AttributeError("A model file does not keep the points. Fit again to have them.")
+            raise AttributeError(
+                "The model does not keep the points: it is from a file, or they were not in memory."
+            )
         if self._has_matrix():
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
     def _open(self, X, *, reset: bool) -> Rows:
-        """Rows in one place: files that fit are read."""
+        """Rows, in one place unless there are landmarks: files that fit are read."""
         if reset and self.correction == "cailliez":
             raise InvalidParameterError(
                 "correction='cailliez' is gone. Use correction='lingoes', which makes distances "
@@ -292,11 +307,12 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             )
         if reset and self.metric is not None and self.dissimilarity != "euclidean":
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
-        rows: Any = open_rows(X, Opening(self.memory))
-        if in_memory(rows) is None:
-            array = rows.as_array(type(self).__name__)
-            named = rows.names is not None and is_arrow(X)
-            X = table_like(array, rows.names, X) if named else array
+        if self._has_matrix() or (reset and self.landmarks is None):
+            rows: Any = open_rows(X, Opening(self.memory))
+            if in_memory(rows) is None:
+                array = rows.as_array(type(self).__name__)
+                named = rows.names is not None and is_arrow(X)
+                X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)
         if reset:
             # Coordinates are in double precision, also of distances in single precision.
@@ -366,32 +382,46 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _problem(self, task, basis) -> scaling.ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
-        X, points, matrix = self._points, task.array, self._has_matrix()
-        index = self._landmark_rows(len(points), task.rng)
+        rows, matrix, given = task.rows, self._has_matrix(), np.ndim(self.landmarks) > 0
+        X: Any = vars(self).get("_points")
+        index, marks = None, None
+        if matrix or given:
+            index = self._landmark_rows(scaling.count_of(rows), task.rng)
+        if matrix and index is not None:
+            # The columns of a matrix may be the landmarks alone.
+            points, judges = task.array, scaling.marks_of(task, None, index).judges
+            anchors = points[: index.size] if X.shape[1] == index.size else points[index]
+            marks = scaling.Marks(points[index], anchors, index, judges)
+        elif self.landmarks is not None:
+            marks = scaling.marks_of(task, self.landmarks, index)
         distance: Any
         if matrix:
             distance = MatrixDistance(X)
+            # A matrix is checked block by block where it was not checked before.
+            distance = distance if marks is None else distances.BlockDistance(distance, "X")
         elif self._asks_blocks():
             distance = distances.BlockDistance(self.dissimilarity)
         else:
-            distance = distances.make_distance(self._metric(), self.metric_params, X)
+            sample = X if marks is None else marks.chosen
+            summed = scaling.PlacedMoments(task.engine)
+            moments = partial(rows.sum, summed, "summing moments", again=True)
+            distance = distances.make_distance(self._metric(), self.metric_params, sample, moments)
         if not matrix:
-            distances.check_distance(distance, X)
-        anchors = points
-        if index is not None:
-            # The columns of a matrix may be the landmarks alone.
-            narrow = matrix and X.shape[1] == index.size
-            anchors = points[: index.size] if narrow else points[index]
-            # A matrix is checked block by block where it was not checked before.
-            distance = distances.BlockDistance(distance, "X") if matrix else distance
-        return scaling.scaling_problem(task, distance, anchors, index, self.correction)
+            distances.check_distance(distance, X if marks is None else marks.chosen)
+        if marks is None:
+            return scaling.scaling_problem(task, distance, self.correction)
+        return scaling.landmark_problem(task, distance, self.correction, marks)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         spectrum, problem = result.spectrum, result.problem
-        strain, stress = result.misfit
-        return {
+        (strain, stress), rows, Y = result.misfit, task.rows, result.embedding
+        room = task.engine.memory // COORDINATE_COPIES
+        fits = rows._elsewhere or 8 * problem.n_rows * len(result.values) <= room
+        if Y is None and fits:
+            Y = rows.map(replace(problem.first, map=result.map).of_rows())
+        kept = {"embedding_": Y, "_points": vars(self).get("_points")}
+        return {name: value for name, value in kept.items() if value is not None} | {
             "map_": result.map,
-            "embedding_": result.embedding,
             "eigenvalues_": result.values,
             "strain_": strain,
             "stress_": stress,
@@ -404,7 +434,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             "landmark_indices_": problem.index,
             "_anchors": problem.anchors,
             "_distance": problem.distance,
-            "_points": self._points,
         }
 
     def _warn(self, result, plan, task) -> None:
@@ -412,9 +441,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         missing, asked = int(np.sum(result.values <= 0)), len(result.values)
         if missing and result.spectrum.negative_share > ROUNDING:
             tell(
-                f"Only {asked - missing} of {asked} dimensions have a "
-                "positive eigenvalue; the others are zero. Ask for fewer, or use "
-                "correction='lingoes'."
+                f"{asked - missing} of {asked} dimensions have a positive eigenvalue; the others "
+                "are zero. Ask for fewer dimensions, or use correction='lingoes'."
             )
 
     def _is_saved(self, name: str) -> bool:
@@ -430,6 +458,11 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         placed = isinstance(self.map_, scaling.DistanceMap) and not self._has_matrix()
         if placed and not {"_anchors", "_distance"} <= vars(self).keys():
             raise ModelFileError("a map of distances without its points")
+
+    @property
+    def basis(self) -> Any:
+        """All points, or landmarks, which the rows may be anywhere for."""
+        return "points" if self.landmarks is None or self._has_matrix() else Chosen()
 
     def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
         return distances.choose_landmarks(self.landmarks, n, rng)

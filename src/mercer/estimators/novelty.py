@@ -11,10 +11,12 @@ from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe, FourierGrid
 from ..compute import is_sparse, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, is_dask
 from ..exceptions import tell, trials
-from ..fitting.expansion import KernelExpansion
+from ..files import is_cluster_table
+from ..fitting.expansion import KernelExpansion, OfExpansion
 from ..kernels import KERNELS, Kernel
+from ..rows import in_memory
 from ._checks import AT_LEAST_1, Interval, StrOptions, names_of_parameters
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
@@ -35,7 +37,81 @@ ROW_COPIES = 16
 
 
 @dataclass(eq=False, repr=False)
-class NoveltyDetector(OutlierMixin, Door):
+class Detector(OutlierMixin, Door):
+    """What detectors share: components of normal rows, scores of new ones and a verdict."""
+
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
+        "false_alarms": [Interval(Real, 0, 1)],
+    }
+
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "rbf"
+    gamma: float | str | None = "median"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: BasisName | BasisRecipe = "auto"
+    false_alarms: float = 0.05
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    device: Any = None
+
+    def decision_function(self, X: Array) -> Array:
+        """Scores from the threshold, (n,): negative for novel rows."""
+        scores = self.score_samples(X)
+        if is_cluster_table(X):
+            raise ValueError(
+                "Scores of a table on a cluster are a column of it. Use score_samples(X): rows are "
+                f"novel whose score is below offset_, {self.offset_:.6g}."
+            )
+        return scores - self.offset_
+
+    def predict(self, X: Array) -> Array:
+        """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
+        decision = self.decision_function(X)
+        if is_dask(decision):
+            return 2 * (decision >= 0) - 1
+        return restore(np.where(to_numpy(decision) >= 0, 1, -1), X)
+
+    def _within_reach(self, threshold: float, errors: Array, model: KernelPCA) -> float:
+        """The threshold, at most the error of a row far from all others."""
+        far = far_error(model)
+        if threshold > far:
+            tell(
+                f"{int(np.sum(errors > far))} of {len(errors)} held-out rows are far from all "
+                "training rows. Such rows are called novel, so expect more false alarms than "
+                f"false_alarms={self.false_alarms:g}. Give a smaller gamma; if the rows are "
+                "outliers, leave them out."
+            )
+        return min(threshold, far)
+
+    def _model(self, n, rng, **settings: Any) -> KernelPCA:
+        r = self.n_components
+        if r is None:
+            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
+        kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
+        # "median" measures a distance, which only some kernels know.
+        named = not isinstance(kernel, Kernel)
+        measures = isinstance(kernel, str) and KERNELS[kernel].metric
+        changes: dict[str, Any] = {
+            "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
+            "kernel": kernel,
+            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
+            # Novel rows lie where no others do.
+            "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
+            "random_state": rng.randint(np.iinfo(np.int32).max),
+        }
+        params = self.get_params(deep=False).items()
+        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
+        return KernelPCA(**shared | changes | settings, copy_X=False)
+
+
+@dataclass(eq=False, repr=False)
+class NoveltyDetector(Detector):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The
@@ -67,7 +143,8 @@ class NoveltyDetector(OutlierMixin, Door):
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
         rows that set the threshold. None leaves a tenth out of the fit, and counts all held-out
-        rows as normal; 0 leaves none out.
+        rows as normal; 0 leaves none out. Not `contamination`, by which scikit-learn's detectors
+        call exactly that share of the training rows novel.
 
     holdout : float, default=0.2
         Share of the rows that set the threshold; more of them, up to half, where so few could
@@ -114,37 +191,23 @@ class NoveltyDetector(OutlierMixin, Door):
     }
     certificate_ = certificate_of("model_")
     _least_rows = 3
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "false_alarms": [Interval(Real, 0, 1)],
+    _parameter_constraints: ClassVar[dict] = Detector._parameter_constraints | {
         "outliers": [Interval(Real, 0, 0.5, closed="left"), None],
         "holdout": [Interval(Real, 0, 1)],
     }
 
-    n_components: int | float | None = None
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "rbf"
-    gamma: float | str | None = "median"
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    basis: BasisName | BasisRecipe = "auto"
-    false_alarms: float = 0.05
     outliers: float | None = None
     holdout: float = 0.2
-    random_state: int | np.random.RandomState | None = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    device: Any = None
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.
 
         Parameters
         ----------
-        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
-            Normal rows.
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            Normal rows. Where they are more than the budget holds, or on a cluster, 20,000 of them,
+            drawn uniformly, are split and learned from.
         y : ignored
 
         Returns
@@ -152,7 +215,7 @@ class NoveltyDetector(OutlierMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            X = fresh._array(X, reset=True)
+            X, numbers = fresh._array_or_sample(X)
             rng = check_random_state(self.random_state)
             n = X.shape[0]
             needed = (1 - self.false_alarms) / (self.false_alarms * n)
@@ -164,32 +227,22 @@ class NoveltyDetector(OutlierMixin, Door):
             place = order_statistic(normal, self.false_alarms)
             last = np.argsort(errors, kind="stable")[place : place + 1]
             threshold = float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
-            far = far_error(model)
-            if threshold > far:
-                count = int(np.sum(errors > far))
-                tell(
-                    f"{count} of {len(errors)} held-out rows are far from all rows learned from, "
-                    "and such rows are called novel: expect them in place of "
-                    f"false_alarms={self.false_alarms:g}. Give a smaller gamma, or their share as "
-                    "outliers if they are outliers."
-                )
-            offset = -min(threshold, far)
+            offset = -self._within_reach(threshold, errors, model)
+            if numbers is not None:
+                learned = numbers[learned]
             fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
         return self
 
     def score_samples(self, X: Array) -> Array:
-        """Minus the reconstruction error of every row, (n,): lower is more novel."""
-        rows = self._array(X, reset=False)
-        return restore(-self.model_.reconstruction_error(rows), X)
+        """Minus the reconstruction error of every row, (n,): lower is more novel.
 
-    def decision_function(self, X: Array) -> Array:
-        """Scores from the threshold, (n,): negative for novel rows."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Array) -> Array:
-        """1 for normal rows and -1 for novel ones, (n,)."""
-        normal = to_numpy(self.decision_function(X)) >= 0
-        return restore(np.where(normal, 1, -1), X)
+        Of Dask rows a lazy array, of a table on a cluster the table with a column "score".
+        """
+        rows = self._open(X, reset=False)
+        array = in_memory(rows)
+        if array is None:
+            return rows.map(OfExpansion(self.model_.expansion_, minus_errors, (), "score"))
+        return restore(-self.model_.reconstruction_error(array), X)
 
     def _typical(self, X, rows, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
@@ -222,25 +275,10 @@ class NoveltyDetector(OutlierMixin, Door):
                 break
         return least(errors_at(model, X, rows), n - int(share * n))
 
-    def _model(self, n, rng) -> KernelPCA:
-        r = self.n_components
-        if r is None:
-            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
-        kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
-        # "median" measures a distance, which only some kernels know.
-        named = not isinstance(kernel, Kernel)
-        measures = isinstance(kernel, str) and KERNELS[kernel].metric
-        changes: dict[str, Any] = {
-            "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
-            "kernel": kernel,
-            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
-            # Novel rows lie where no others do.
-            "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
-            "random_state": rng.randint(np.iinfo(np.int32).max),
-        }
-        params = self.get_params(deep=False).items()
-        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
-        return KernelPCA(**shared | changes, copy_X=False)
+
+def minus_errors(expansion: KernelExpansion, rows: Any) -> Array:
+    """Minus the squared distance of rows to what the components explain."""
+    return -expansion.squared_errors(rows)
 
 
 def split(n, share, rng):
@@ -291,7 +329,7 @@ def order_statistic(m: int, share: float) -> int:
     place = int(np.ceil((m + 1) * (1 - share)))
     if place > m:
         tell(
-            f"{m} rows set the threshold, which are too few for false_alarms={share}: expect "
+            f"{m} rows set the threshold, too few for false_alarms={share}: expect a share of "
             f"{1 / (m + 1):.2g}. Give more rows or a larger holdout."
         )
     return min(place, m) - 1

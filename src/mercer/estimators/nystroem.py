@@ -7,6 +7,8 @@ import numpy as np
 
 from ..bases import Landmarks
 from ..compute import Array, to_numpy
+from ..exceptions import tell
+from ..files import is_cluster_table
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector
@@ -49,7 +51,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     components_ : array of shape (n_components, n_features)
         The landmarks.
     component_indices_ : array of int of shape (n_components,) or None
-        Which training rows they are; None where they are no rows, as those of `KMeans`.
+        Which training rows they are; None where they are no rows, as those of `KMeans`, or rows of
+        a table on a cluster, which have no numbers.
     normalization_ : array of shape (n_components, n_components)
         Features are ``k(X, components_) @ normalization_.T``.
     kernel_ : Kernel
@@ -91,7 +94,9 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            On a cluster, and where it does not fit `memory`, landmarks are chosen from 20,000
+            uniform rows, or as many as fit.
         y : ignored
 
         Returns
@@ -99,7 +104,12 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            X = fresh._array(X, reset=True)
+            original, (X, numbers) = X, fresh._array_or_sample(X)
+            if numbers is not None and len(numbers) < self.n_components:
+                tell(
+                    f"Landmarks are chosen from {len(numbers):,} sampled rows, and "
+                    f"n_components={self.n_components:,}: these are all. Raise memory for more."
+                )
             if X.dtype != fresh._dtype and isinstance(X, np.memmap):
                 X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
             if self._is_precomputed():
@@ -110,7 +120,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             kernel, engine, asked = fresh._make_kernel(X), self._make_engine(X), self.selector
             selector = SELECTORS[asked]() if isinstance(asked, str) else asked
             recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-            fresh._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+            basis = recipe.build(kernel, X, engine, self._make_rng())
+            fresh._adopt(basis, None, (X, numbers, not is_cluster_table(original)))
         return self
 
     def _named_kernel(self, d: int) -> Kernel:
@@ -120,16 +131,19 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return super()._named_kernel(d)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        W = to_numpy(result.whitener(task.dtype))
+        X, numbers, has_numbers = task
+        W = to_numpy(result.whitener(X.dtype))
         N = W @ (W / np.linalg.norm(W, axis=0)).T  # G^{-1/2}, of which W is a factor
         # Nothing is centered: a mean of zero, and one direction for each feature.
-        frame = np.column_stack([np.zeros(len(N)), N]).astype(task.dtype)
+        frame = np.column_stack([np.zeros(len(N)), N]).astype(X.dtype)
         # The rows that landmarks are, the first of equal ones; none where one is no row.
-        rows = {key: i for i, key in reversed(list(enumerate(row_keys(task))))}
+        names = range(X.shape[0]) if numbers is None else numbers.tolist()
+        rows = {key: i for i, key in reversed(list(zip(names, row_keys(X), strict=True)))}
         places = [rows.get(key) for key in row_keys(result.points)]
+        known = has_numbers and None not in places
         return {
             "kernel_": result.kernel,
-            "component_indices_": None if None in places else np.array(places),
+            "component_indices_": np.array(places) if known else None,
             "expansion_": KernelExpansion(result, frame, np.diag([0.0, *np.ones(len(N))])),
         }
 

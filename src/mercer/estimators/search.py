@@ -7,6 +7,7 @@ Where the data are noisy themselves it would teach to keep their noise; then coo
 and predicted instead.
 """
 
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -20,12 +21,12 @@ from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute import is_sparse, parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import InvalidParameterError, tell, trials
+from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ..progress import PassBar
-from ._checks import AT_LEAST_1, POSITIVE, StrOptions
+from ._checks import AT_LEAST_1, POSITIVE, Several, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._inverse import check_dense
 from ._output import certificate_of
@@ -181,8 +182,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
         "noise": [POSITIVE, StrOptions({"hidden"}), None],
-        "widths": ["array-like", None],
-        "n_components": ["array-like", AT_LEAST_1, None],
+        "widths": [Several(POSITIVE), None],
+        "n_components": [AT_LEAST_1, Several(AT_LEAST_1), None],
         "model": [KernelPCA, None],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
@@ -206,7 +207,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            Where the rows are more than the budget holds, or on a cluster, the search is made on
+            20,000 of them, drawn uniformly.
         y : ignored
 
         Returns
@@ -214,11 +217,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         with all_or_nothing(self) as fresh:
-            X = fresh._array(X, reset=True)
+            original, (X, sampled) = X, fresh._array_or_sample(X, again=True)
             if fresh._encoding is not None:
                 raise ValueError(
-                    "KernelPCASearch compares rows with their pre-images, and categories and "
-                    "missing entries have none. Pass columns of numbers."
+                    "KernelPCASearch compares rows with their pre-images, and objects, categories "
+                    "and missing entries have none. Pass columns of numbers."
                 )
             rng = check_random_state(self.random_state)
             learned, held = split(X.shape[0], min(HOLDOUT, MOST_HELD / X.shape[0]), rng)
@@ -231,9 +234,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             # Noise is drawn once, so that all candidates meet the same.
             room = parse_bytes(model.memory) // TRIAL_SHARE
             check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
-            first, other = X[learned], X[held]
-            if is_sparse(X):
-                first, other = first.toarray(), other.toarray()
+            parts = [part.toarray() if is_sparse(X) else part for part in (X[learned], X[held])]
+            first, other = (part.astype(fresh._dtype, copy=False) for part in parts)
             trial = Trial.of(self.noise, first, other, rng)
             with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
                 tried = self._try(model, trial, bar.tiles)
@@ -241,10 +243,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             best, nothing = selection.best_error, selection.reference
             if best >= nothing:
                 tell(
-                    f"The best of all that was tried leaves an error of {best:.3g}, and doing "
-                    f"nothing one of {nothing:.3g}: for noise as small as this kernel PCA loses "
-                    "more than it removes. Name the noise that you expect, or leave the rows as "
-                    "they are."
+                    f"The best setting leaves an error of {best:.3g}; without denoising the error "
+                    f"is {nothing:.3g}. Kernel PCA loses more than it removes of so little noise. "
+                    "Name the noise that you expect, or leave the rows as they are."
                 )
             r, gamma = selection.best_n_components, selection.best_gamma
             params: dict[str, float] = {"n_components": r}
@@ -252,7 +253,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             attributes = {
                 "selection_": selection,
                 "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
-                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
+                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(
+                    X if sampled is None else original
+                ),
             }
             fresh._adopt(attributes)
         return self
@@ -261,7 +264,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-        kernels = widened(kernel, X, WIDTHS if self.widths is None else self._widths())
+        kernels = widened(kernel, X, WIDTHS if self.widths is None else np.asarray(self.widths))
         candidate = clone(model).set_params(verbose=0)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
@@ -304,10 +307,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def denoise(self, X: Same) -> Same:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
-        Shrinkage is compensated unless the training rows are noisy themselves; noise of the size
-        that was named is taken to be that of X.
+        Noise of the size that was named is taken to be that of X. With ``noise="hidden"`` the
+        training rows are as noisy as X: rows become their pre-images, as in the search.
         """
-        noise = float(self.noise) if isinstance(self.noise, Real) else None
+        named = {"hidden": np.inf, None: None}
+        noise = float(self.noise) if isinstance(self.noise, Real) else named[self.noise]
         return self._best().denoise(X, compensate=self.noise != "hidden", noise=noise)
 
     def _encoder(self):
@@ -317,26 +321,15 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         check_is_fitted(self)
         return self.best_estimator_
 
-    def _widths(self) -> np.ndarray:
-        """The widths asked for, as numbers above zero."""
-        widths = np.asarray(self.widths)
-        is_list = widths.ndim == 1 and widths.size and widths.dtype.kind in "iuf"
-        if not is_list or not np.all((widths > 0) & (widths < np.inf)):
-            raise InvalidParameterError(
-                f"widths={self.widths!r} must be numbers above zero, at least one. Give values of "
-                "sigma in units of the median distance, such as [0.5, 1, 2], or None.",
-                parameter="widths",
-            )
-        return widths
-
     def _ranks(self, n) -> list[int]:
         if self.n_components is None:
             largest = min(FIRST_MOST, n - 1)
             return [2**i for i in range(1, 8) if 2**i <= largest] or [1]
-        ranks = sorted(int(r) for r in np.atleast_1d(self.n_components))
-        if not ranks or ranks[0] < 1 or ranks[-1] >= n:
+        ranks = sorted(map(int, np.atleast_1d(self.n_components)))
+        if ranks[-1] >= n:
             raise ValueError(
-                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}."
+                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}, "
+                f"one less than the rows that are learned from."
             )
         return ranks
 
@@ -388,9 +381,10 @@ class Trial:
         return float(np.mean(np.square(Z - self.held, dtype=float), where=where))
 
     def errors(self, model: KernelPCA, ranks: list[int]) -> list[float]:
-        """The error at every number of components, from one fit."""
-        with trials():
-            model = model.fit(self.X)
+        """The error at every number of components, from one fit, which is made if there is none."""
+        if "expansion_" not in vars(model):
+            with trials():
+                model = model.fit(self.X)
         most = model.expansion_.n_components
         return [self.error(self._restored(model, r)) if r <= most else np.nan for r in ranks]
 
@@ -430,12 +424,15 @@ class Tried:
     def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA, tick: Any):
         self.kernels, self.trial, self.candidate, self.tick = kernels, trial, candidate, tick
         self.looks = 0
+        self.models: dict[int, Any] = {}
         self.errors: dict[tuple[int, int], float] = {}
 
     def look(self, i: int, ranks: list[int]) -> None:
-        """One fit of kernel i, and the errors at some numbers of components."""
-        model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
-        errors = self.trial.errors(model, ranks)
+        """The errors of kernel i at some numbers of components, by its fit if it has so many."""
+        if i not in self.models or self.models[i].n_components < ranks[-1]:
+            asked = {"kernel": self.kernels[i], "n_components": ranks[-1]}
+            self.models[i] = copy(self.candidate).set_params(**asked)
+        errors = self.trial.errors(self.models[i], ranks)
         self.looks += 1
         if self.tick is not None:
             # About as many fits as widths; fits that follow the best one may be more.

@@ -1,19 +1,30 @@
 """Spectral clustering as a scikit-learn estimator."""
 
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe
-from ..compute import Array, Same, restore
-from ..exceptions import tell
+from ..compute import Array, Same, restore, to_numpy
+from ..compute.arrays import is_dask
+from ..exceptions import ModelFileError, tell
 from ..rows import like_of
-from ..spectral.assigning import ASSIGNING, directions
-from ._checks import AT_LEAST_1, StrOptions
+from ..spectral.assigning import ASSIGNING, directions, eigengaps
+from ._checks import AT_LEAST_1, Interval, StrOptions
 from ._door import NOT_SAVED, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput
+from ._spectral import NEIGHBORS, SpectralInput, at_rows
+
+# Copies of coordinates that assigning labels takes, and rows for it where these do not fit.
+COORDINATE_COPIES, SAMPLED_ROWS = 8, 100_000
+
+# Share of the rows in one cluster from which a fit warns.
+NEARLY_ALL = 0.99
 
 
 @dataclass(eq=False, repr=False)
@@ -24,13 +35,17 @@ class SpectralClustering(
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
     length, then k-means. K is a sparse graph, or a kernel matrix that is multiplied tile by tile,
-    so that 100,000 points need no 80 GB; with landmarks it is never made. Every parameter of
-    `sklearn.cluster.SpectralClustering` is here under the same name, with defaults of its own.
+    so that 100,000 points need no 80 GB; with landmarks it is never made. Parameters have the names
+    of `sklearn.cluster.SpectralClustering` (but `tol` for its eigen_tol), and other defaults.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" is the one after which `eigengaps_` is largest, two at least:
+        eigenvalues do not tell one cluster from several that touch. `with_clusters` tries others.
+
+    max_clusters : int, default=20
+        The most that "auto" looks at.
 
     affinity : str, Kernel or callable, default="auto"
         "nearest_neighbors" is the graph of the `n_neighbors` nearest rows, which needs no width;
@@ -42,7 +57,7 @@ class SpectralClustering(
         definite matrices is given.
 
     n_neighbors : int, "auto" or None, default="auto"
-        Neighbors of a row in such a graph, itself among them. "auto" is 15, or a quarter of the
+        Neighbors of a row in such a graph, itself among them. "auto" is 10, or a quarter of the
         rows where that is less; None a tenth of them, as in scikit-learn's embedding. Both are two
         at least, and with a warning fewer if `memory` holds no more. Of sparse distances "auto" is
         all that are given.
@@ -52,9 +67,9 @@ class SpectralClustering(
         misses a few; "auto" takes it, where it is installed, for searches that are predicted to
         take more than a minute. `plan_` says which it was, and why.
 
-    neighbor_weights : "uniform" or "local", default="uniform"
+    neighbor_weights : "local" or "uniform", default="local"
         "local" weighs ties by exp(-d^2 / (r r')), r and r' the distances of both rows to the last
-        of their neighbors (Zelnik-Manor & Perona 2004).
+        of their neighbors (Zelnik-Manor & Perona 2004); "uniform" are all one, as in scikit-learn.
 
     gamma : float, "auto", "median", "mean" or None, default="auto"
         Width of a kernel given by name: "auto" is "median" for kernels of a distance, and for
@@ -72,13 +87,10 @@ class SpectralClustering(
         "auto" is exact up to 20,000 rows; beyond, a Fourier grid where one can serve and is
         predicted to be faster than landmarks, else landmarks.
 
-    eigen_solver : "auto", str, Solver or None, default="auto"
-        As in `mercer.KernelPCA`; None is "auto". Sparse graphs are left to ARPACK, on products
+    eigen_solver : "auto", str or Solver, default="auto"
+        As in `mercer.KernelPCA`. Sparse graphs are left to ARPACK, on products
         with the graph. `mercer.hebbian.Hebbian` learns the eigenvectors from one row at a time;
         as it needs a positive semidefinite matrix, the diagonal of K stays.
-
-    eigen_tol : float or "auto", default="auto"
-        scikit-learn's name for `tol`, used instead of it where it is a number.
 
     assign_labels : "kmeans", "discretize" or "cluster_qr", default="kmeans"
         From eigenvectors to labels: k-means; the rotation nearest to one axis a cluster (Yu &
@@ -111,18 +123,28 @@ class SpectralClustering(
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        The cluster of every row.
+        The cluster of every row; of rows on a cluster what `predict` gives, such as a lazy Dask
+        array, which model files leave out.
+
+    n_clusters_ : int
+        How many there are.
+
+    eigengaps_ : array
+        Entry k - 1 is the evidence for k clusters: the step from eigenvalue k to the next one, as
+        `mercer.spectral.assigning.eigengaps` has it. `mercer.plot.eigengaps` draws them.
 
     embedding_ : array of shape (n_samples, n_components)
-        The leading eigenvectors by rows of unit length.
+        The leading eigenvectors by rows of unit length, lazily of rows on a cluster. Of rows read
+        in blocks whose coordinates would not fit `memory` there is none: centers are found on
+        100,000 uniform rows, as on a cluster, all get labels, and `transform` gives coordinates.
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities. Those of a kernel are made when they are asked for, and take n_samples^2
         numbers; with landmarks there are none.
 
-    eigenvalues_ : array of shape (n_components,)
+    eigenvalues_ : array
         Of the normalized affinity matrix, largest first. As many are near 1 as there are
-        well-separated clusters.
+        well-separated clusters. With ``n_clusters="auto"`` all that were looked at.
 
     certificate_ : Certificate
         What is known of the eigenvalues, and `score_error` of the functions behind `embedding_`,
@@ -187,21 +209,26 @@ class SpectralClustering(
     """
 
     _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "n_clusters": [AT_LEAST_1],
+        "n_clusters": [AT_LEAST_1, StrOptions({"auto"})],
+        "max_clusters": [Interval(Integral, 2, None, closed="left")],
         "n_components": [AT_LEAST_1, None],
         "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
         "assign_labels": [StrOptions(set(ASSIGNING))],
         "n_init": [AT_LEAST_1],
     }
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
-        "labels_": kept("n int"),
-        "assignment_": kept("Centers|Rotated|Pivoted k"),
+        "labels_": Fitted("n int"),
+        "assignment_": kept("Centers|Rotated|Pivoted q"),
         "embedding_": NOT_SAVED,
+        "_vectors": NOT_SAVED,
+        "_rows": NOT_SAVED,
+        "_seen": NOT_SAVED,
     }
     _title = "spectral clustering"
 
-    n_clusters: int = 8
+    n_clusters: Any = 8
     _: KW_ONLY
+    max_clusters: int = 20
     n_components: int | None = None
     assign_labels: str = "kmeans"
     n_init: int = 10
@@ -222,35 +249,131 @@ class SpectralClustering(
         """
         return self._fit(X, y)
 
+    @property
+    def n_clusters_(self) -> int:
+        check_is_fitted(self)
+        return self.assignment_.n_clusters
+
+    @property
+    def eigengaps_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return eigengaps(to_numpy(self.eigenvalues_))
+
+    def with_clusters(self, n_clusters: int) -> Self:
+        """This model with another number of clusters, by the eigenvectors that it has.
+
+        Only the way from eigenvectors to labels is done again. It must be as many as there are
+        eigenvectors at most, `max_clusters` + 1 after ``n_clusters="auto"``, unless
+        `n_components` says how many are used.
+
+        Parameters
+        ----------
+        n_clusters : int
+
+        Returns
+        -------
+        SpectralClustering
+            A fitted copy, with labels and centers of its own.
+        """
+        check_is_fitted(self)
+        model = copy(self)
+        model.n_clusters = n_clusters
+        model._validate_params()
+        if "_vectors" not in vars(self):
+            raise ValueError(
+                "This model has no eigenvectors of the training rows, of which other clusters are "
+                "made: model files and fits to more rows than memory holds keep none. Fit again "
+                f"with n_clusters={n_clusters!r}."
+            )
+        rows, found = self._vectors.shape
+        if n_clusters != "auto" and n_clusters > (found if self.n_components is None else rows):
+            raise ValueError(
+                f"{n_clusters} clusters need as many eigenvectors, and this fit has {found} of "
+                f"{rows:,} rows. Fit with n_clusters='auto' and max_clusters={n_clusters}."
+            )
+        model.__dict__.update(model._assigned(self._vectors, self.eigengaps_, self.embedding_))
+        model._warn_of_sizes()
+        return model
+
     def _wanted(self) -> int:
-        return self.n_clusters if self.n_components is None else self.n_components
+        if self.n_clusters != "auto":
+            return self.n_clusters if self.n_components is None else self.n_components
+        most = max(self.max_clusters + 1, self.n_components or 1)
+        rows = vars(self).get("_rows")
+        return most if rows is None else min(most, rows)
+
+    def _open(self, X, *, reset: bool):
+        rows = super()._open(X, reset=reset)
+        if reset:
+            self._rows = rows.shape[0]
+        return rows
 
     def _check_counts(self, n: int) -> None:
         wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
         if self.affinity_ in NEIGHBORS:
             wanted["n_neighbors"] = self._neighbors_of(n)
         for name, asked in wanted.items():
-            if asked is not None and asked > n:
+            if asked not in (None, "auto") and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        V, like = self._at_rows(result, task), like_of(task.rows)
+        shared, values = super()._attributes(result, plan, task), result.pairs.values
+        gaps = eigengaps(to_numpy(values))
+        # Coordinates with a copy, and what k-means makes of them.
+        room, lazy = (
+            task.engine.memory // (COORDINATE_COPIES * 8 * values.size),
+            task.rows._elsewhere,
+        )
+        if not lazy and (task.array is not None or task.rows.shape[0] <= room):
+            V = self._at_rows(result, task)
+            return shared | {"_vectors": V} | self._assigned(V, gaps, like_of(task.rows))
+        sample = task.rows.sample(min(room, SAMPLED_ROWS), task.seed)
+        found = self._assigned(result.map.functions(sample), gaps, sample)
+        rule = found["assignment_"]
+        labels = whole_numbers(task.rows.map(at_rows(result.map, rule.labels, ())))
+        shared |= {"assignment_": rule, "labels_": labels}
+        if lazy:
+            coordinates = at_rows(result.map, rule.coordinates, (rule.n_columns,))
+            shared |= {"embedding_": task.rows.map(coordinates), "_seen": found["labels_"]}
+        return shared
+
+    def _assigned(self, V, gaps, like) -> dict[str, Any]:
+        """Fitted attributes of clusters: those of the leading ones of the functions V."""
+        count: Any = self.n_clusters
+        if count == "auto":
+            count = 2 + int(np.argmax(gaps[1:])) if gaps.size > 1 else V.shape[1]
+        V = V[:, : count if self.n_components is None else self.n_components]
         seed, assign = check_random_state(self.random_state), ASSIGNING[self.assign_labels]
-        assignment = assign(V, self.n_clusters, self.n_init, seed)
-        return super()._attributes(result, plan, task) | {
-            "embedding_": restore(directions(V), like),
+        assignment = assign(V, count, self.n_init, seed)
+        return {
             "assignment_": assignment,
+            "embedding_": restore(directions(V), like),
             "labels_": restore(assignment.labels(V), like),
         }
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)
-        count = result.pairs.values.size
-        if self.assign_labels != "kmeans" and count != self.n_clusters:
+        count = self.assignment_.n_columns
+        if self.assign_labels != "kmeans" and self.n_clusters not in ("auto", count):
             tell(
-                f"assign_labels={self.assign_labels!r} finds a cluster for each of the {count} "
-                f"eigenvectors, and n_clusters={self.n_clusters}. Leave n_components out, or use "
-                "assign_labels='kmeans'."
+                f"assign_labels={self.assign_labels!r} finds one cluster per eigenvector, "
+                f"{count} in all, and n_clusters={self.n_clusters} were asked for. Leave "
+                "n_components out, or use assign_labels='kmeans'."
+            )
+        self._warn_of_sizes()
+
+    def _warn_of_sizes(self) -> None:
+        """Warn of one cluster that has nearly all rows, on a cluster all of a sample."""
+        labels = vars(self).get("_seen", self.labels_)
+        sizes = np.sort(np.bincount(to_numpy(labels), minlength=self.n_clusters_))[::-1]
+        if sizes.size > 1 and sizes[0] >= NEARLY_ALL * sizes.sum():
+            listed = ", ".join(map(str, sizes[:5])) + (", ..." if sizes.size > 5 else "")
+            graph = self.affinity_ in NEIGHBORS
+            tell(
+                f"One cluster has {sizes[0]:,} of {sizes.sum():,} rows (sizes {listed}): the "
+                "others are a few rows far from all, or there are no clusters that this affinity "
+                "shows. Leave such rows out, or give a "
+                + ("larger n_neighbors." if graph else "smaller gamma or affinity='auto'.")
             )
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:
@@ -272,8 +395,8 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
-        V = self._functions(X)
-        return restore(self.assignment_.labels(V), X)
+        check_is_fitted(self)
+        return whole_numbers(self._functions(X, self.assignment_.labels, ()))
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -287,4 +410,17 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
-        return restore(directions(self._functions(X)), X)
+        check_is_fitted(self)
+        rule = self.assignment_
+        return self._functions(X, rule.coordinates, (rule.n_columns,))
+
+    def _complete(self) -> None:
+        super()._complete()
+        if self.assignment_.n_columns > self.eigenvalues_.size:
+            raise ModelFileError("clusters in more eigenvectors than there are")
+
+
+def whole_numbers(labels: Any) -> Any:
+    """Labels of type int, where they are one array or a lazy one."""
+    is_array = isinstance(labels, np.ndarray) or is_dask(labels)
+    return labels.astype(int) if is_array else labels

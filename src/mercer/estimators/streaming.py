@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..bases.points import wide_rows
 from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, stack_rows
 from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
@@ -22,6 +22,7 @@ from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.moments import BesideColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
+from ..kernels.function import NO_BATCHES, Objects
 from ..preimage import Preimage
 from ..rows import ArrayRows, Rows, beside, in_memory, like_of, like_rows
 from ..selectors import Novelty
@@ -37,7 +38,7 @@ from ..stream.components import (
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
-from ._door import NOT_SAVED, Fitted, become, kept, unfitted
+from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
@@ -112,9 +113,17 @@ class StreamingKernelPCA(KernelModel):
         Number of components. There are always as many: those that the rows so far are too few
         for have zero eigenvalues and zero scores.
 
-    kernel, gamma, degree, coef0, kernel_params
-        As in `KernelPCA`. The first batch settles ``gamma="median"`` and ``"mean"``; with a
-        number the result does not depend on what the first batch was.
+    kernel : str, Kernel or callable, default="rbf"
+        As in `KernelPCA`.
+
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        As in `KernelPCA`; "auto" is "median" for kernels of a distance, else None. It is measured
+        on the first batches until they hold 100 rows, or the first one if that has more, `fit` on
+        its array: until then `partial_fit` begins again with all rows. If the first rows are not
+        like those to come, give a number: then the result depends on no batch.
+
+    degree, coef0, kernel_params
+        As in `KernelPCA`.
 
     basis : "dictionary", "features", "fourier" or BasisRecipe, default="dictionary"
         "dictionary" grows by `novelty` up to `budget`; "features" are `budget` random features;
@@ -162,7 +171,8 @@ class StreamingKernelPCA(KernelModel):
         Rows learned from.
 
     history_ : list of BatchRecord
-        Of the last 1,000 batches: rows, points that joined, share of energy lost.
+        Of the last 1,000 batches: rows, points that joined, share of energy lost. Those that settle
+        a width count as one.
 
     n_features_in_ : int
         Columns of X.
@@ -233,6 +243,8 @@ class StreamingKernelPCA(KernelModel):
 
     n_components: int = 10
     _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: Any = "auto"
     basis: str | BasisRecipe = "dictionary"
     budget: int = 500
     novelty: Any = 0.001
@@ -292,7 +304,15 @@ class StreamingKernelPCA(KernelModel):
             return self
         model = unfitted(self) if is_first else self._with_last()
         X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
-        model._learn([model._open(X, reset=is_first)], sample_weight)
+        rows = model._open(X, reset=is_first)
+        if not is_first and in_memory(rows) is not None and self._relearns(self.X_sample_):
+            before, new = self._weights, sample_weight
+            model, rows = self._begun_again(self.X_sample_, rows)
+            if before is not None or new is not None:
+                n = self.n_samples_seen_
+                before, new = np.ones(n) if before is None else before, 1.0 if new is None else new
+                sample_weight = np.append(before, np.broadcast_to(new, rows.shape[0] - n))
+        model._learn([rows], sample_weight)
         become(self, model)
         return self
 
@@ -521,10 +541,10 @@ class StreamingKernelPCA(KernelModel):
             first, last = full[0].lost_share, self.history_[-1].lost_share
             if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
                 tell(
-                    f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy "
-                    f"of the last rows lies outside of its span, after {first:.0%} when it was "
-                    "filled: the data drift faster than points leave, or need more of them. Raise "
-                    "budget or novelty."
+                    f"The dictionary is full (budget={self.budget}) and misses {last:.0%} of the "
+                    f"energy of the last rows; it missed {first:.0%} when it was filled. The data "
+                    "drift faster than points are replaced, or need more points. Raise budget or "
+                    "novelty."
                 )
         certificate = vars(self).get("certificate_")
         if certificate is not None and certificate.indefinite:
@@ -554,6 +574,8 @@ class StreamingKernelPCA(KernelModel):
 
     def _encoded(self, X, reset):
         encoder = self._encoder()
+        if encoder is Objects:
+            raise ValueError(NO_BATCHES)
         if encoder is not None and encoder.of(X) is not None:
             raise ValueError(
                 "A stream learns batch by batch, and the categories that kernel="
@@ -607,8 +629,20 @@ class Batches:
     def __iter__(self) -> Iterator[Rows]:
         # Empty batches are skipped; the checks see to those without a shape.
         filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
-        for number, batch in enumerate(filled):
-            yield self.model._open(batch, reset=number == 0)
+        opened = (self.model._open(batch, reset=at == 0) for at, batch in enumerate(filled))
+        first: Any = next(opened, None)
+        # Rows that settle the width are learned at once, as `partial_fit` would have them.
+        for rows in opened:
+            X: Any = in_memory(first)
+            more: Any = in_memory(rows)
+            few = X is not None and more is not None and X.shape[0] < SETTLING_ROWS
+            if not (few and self.model._measures_kernel(X.shape[1])):
+                yield from (first, rows)
+                break
+            first = ArrayRows(stack_rows([X, match_sparsity(more, X)]), like_of(first))
+        else:
+            yield from [] if first is None else [first]
+        yield from opened
 
     def identity(self) -> list:
         """What tells these batches from others, for a checkpoint."""

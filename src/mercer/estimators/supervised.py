@@ -236,7 +236,7 @@ class SupervisedKernelPCA(KernelPCA):
                 "stay on the cluster. Use 'delta' for labels or 'linear' for numbers."
             )
         most = isqrt(parse_bytes(self.memory) // (8 * SHARE))
-        sums = rows.sum(TargetOf(y.name, self.target, most), "looking at the target", again=True)
+        sums = rows.sum(TargetOf(y.name, self.target, most), "reading the target", again=True)
         if sums.labels is None:
             columns = TargetColumn(y.name, sums.total / sums.count)
         else:
@@ -299,8 +299,8 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
     P, lost = supervised.expanded(kernel, Y, points, parse_bytes(memory) // SHARE)
     if lost > LEFT_OUT:
         tell(
-            f"The targets take more than {P.shape[1]} of them to expand their kernel: {lost:.1e} "
-            "of it is left out. Use a wider target kernel."
+            f"The target kernel was approximated by {P.shape[1]} of the targets: {lost:.1e} of its "
+            "trace is lost. Use a wider target kernel."
         )
     return kernel, centered(P)
 

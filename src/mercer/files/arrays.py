@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from zipfile import ZipFile, is_zipfile
+from typing import Any
+from zipfile import ZIP_STORED, ZipFile, is_zipfile
 
 import numpy as np
 from scipy import sparse
@@ -20,8 +21,15 @@ from ..compute.numbers import sound_sparse
 from .base import RowSource, as_rows, float_of, readable
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# Members of an archive of `scipy.sparse.save_npz`.
-SPARSE_PARTS = {"format", "shape", "data"}
+# Members of an archive of `scipy.sparse.save_npz`, and those with a number for each entry.
+SPARSE_PARTS, ENTRIES = {"format", "shape", "data"}, ("data", "indices")
+# Stored archives are used from disk where the budget is less than so many times their size.
+MAPPED_SHARE = 4
+# What to save instead of an archive that does not fit.
+AS_ROWS, AS_SPARSE = (
+    "save its rows as a .npy file",
+    "save it with scipy.sparse.save_npz(path, A.tocsr(), compressed=False)",
+)
 
 
 class ArraySource(RowSource):
@@ -40,7 +48,9 @@ class ArraySource(RowSource):
         check_numbers(array.shape, np.dtype(array.dtype), name)
         self.n_rows, self.n_columns = (int(size) for size in array.shape)
         self.dtype, self.sparse = float_of(array.dtype), is_sparse(array)
-        self.array = array if isinstance(array, np.ndarray) or self.sparse else None
+        # Numbers of extended precision are rounded as they are read.
+        in_place = isinstance(array, np.ndarray) and array.dtype.char != "g"
+        self.array = array if in_place or self.sparse else None
 
     def chunks(self, rows):
         """Slices that begin where stored chunks do, so that none is decoded twice."""
@@ -186,23 +196,46 @@ def read_member(archive: ZipFile, name: str) -> np.ndarray:
         return array.T if by_columns else array
 
 
-def check_room(where: str, size: int, memory=None) -> None:
+def mapped_member(archive: ZipFile, name: str) -> np.ndarray:
+    """An array that an archive stores as it is, used from disk."""
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        shape, _, dtype = read_header(file, archive, member.filename)
+        inside = file.tell()
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    # The name and the extra field before a member have their lengths in its own header.
+    with open(str(archive.filename), "rb") as file:
+        file.seek(member.header_offset + 26)
+        named, extra = np.frombuffer(file.read(4), "<u2").tolist()
+    offset = member.header_offset + 30 + named + extra + inside
+    return np.memmap(str(archive.filename), dtype, "r", offset, shape)
+
+
+def check_room(where: str, size: int, memory=None, instead: str = AS_ROWS) -> None:
     """Raise ValueError for arrays that take more than the budget, or half of what is free."""
     room = parse_bytes(memory)
     if size > room:
         raise ValueError(
             f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} of "
-            "memory can be used. Raise memory, or save its rows as a .npy file, which is used from "
-            "disk."
+            f"memory can be used. Raise memory, or {instead}, which is used from disk."
         )
 
 
 def read_sparse(archive: ZipFile, names, where: str, memory=None) -> sparse.csr_matrix:
     """The matrix of `scipy.sparse.save_npz` as CSR, its parts checked before they are joined."""
-    check_room(where, sum(info.file_size for info in archive.infolist()), memory)
-    parts = {name: read_member(archive, name) for name in names}
+    size = sum(info.file_size for info in archive.infolist())
+    stored = all(info.compress_type == ZIP_STORED for info in archive.infolist())
+    kind: Any = read_member(archive, "format").astype(str).tolist()
+    from_disk = stored and kind == "csr" and MAPPED_SHARE * size > parse_bytes(memory)
+    if not from_disk:
+        check_room(where, size, memory, AS_SPARSE)
     try:
-        kind, sizes = parts["format"].astype(str).tolist(), parts["shape"]
+        parts = {
+            name: (mapped_member if from_disk and name in ENTRIES else read_member)(archive, name)
+            for name in names
+        }
+        sizes = parts["shape"]
         rows, columns = whole_numbers(sizes, "shape").tolist()
         check_size(rows)
         check_size(columns)

@@ -102,9 +102,13 @@ def library_of(X) -> str:
 
 
 def is_arrow(X: Array) -> bool:
-    """Whether X is read as an Arrow stream; pandas frames are arrays to all of scikit-learn."""
+    """Whether X is read as an Arrow stream.
+
+    Not pandas frames, which are arrays to all of scikit-learn, nor those of Spark and Ray: their
+    stream would bring all rows of the cluster here.
+    """
     libraries = {kind.__module__.split(".")[0] for kind in type(X).__mro__}
-    if isinstance(X, type) or "pandas" in libraries:
+    if isinstance(X, type) or libraries & {"pandas", "pyspark", "ray"}:
         return False
     return hasattr(X, "__arrow_c_stream__") or is_dataset(X) or is_query(X)
 

@@ -57,6 +57,8 @@ class RowSource(ABC):
     n_columns : int
     n_rows : int or None
         None if only reading to the end would tell.
+    likely_rows : int or None
+        An estimate for progress bars where `n_rows` is None.
     dtype : dtype
         float32 if all numbers are, else float64.
     columns : list of str or None
@@ -80,6 +82,7 @@ class RowSource(ABC):
     name: str
     n_columns: int
     n_rows: int | None = None
+    likely_rows: int | None = None
     dtype: np.dtype = np.dtype(np.float64)
     columns: list[str] | None = None
     reasons: Mapping[str, str] = MappingProxyType({})

@@ -56,6 +56,8 @@ DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
 # Bytes that a cell of an Excel file takes while it is read, and copies of its texts.
 CELL_BYTES_HELD, TEXT_COPIES = 400, 4
+# What the marks of a cell or a row take in the file of a sheet: beyond them it is text.
+MARK_BYTES = 120
 # Below this many rows per block the csv module is faster than pyarrow, which is slow to begin each
 # column of each block.
 LEAST_ROWS = 200
@@ -170,6 +172,9 @@ class CSVSource(RowSource):
                     break
         if not rows:
             raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
+        if self.path.suffix.lower() not in COMPRESSED:
+            characters = sum(len(cell) + 1 for row in rows for cell in row)
+            self.likely_rows = self.path.stat().st_size * len(rows) // characters
         width, is_header = len(rows[0]), False
         titles = names_in_comment(lines.above, rows[0], self.delimiter, self.format)
         self.has_names = titles is not None
@@ -345,16 +350,18 @@ def check_book(path: Path, memory: int) -> None:
     A few kilobytes can hold any number of cells, and of one row all are held at once.
     """
     with readable(path.name, "an Excel file"), ZipFile(path) as book:
-        texts = cells = 0
+        size = cells = marked = 0
         for member in book.infolist():
+            in_sheet = "worksheets" in member.filename
             with book.open(member) as file:
                 while part := file.read(2**16):
-                    cells += part.count(b"<c") + part.count(b":c ")
-                    texts += len(part) if "worksheets" not in member.filename else 0
-                    need = CELL_BYTES_HELD * cells + TEXT_COPIES * texts
+                    found = part.count(b"<c") + part.count(b":c ")
+                    cells, size = cells + found, size + len(part)
+                    marked += MARK_BYTES * in_sheet * (found + part.count(b"row "))
+                    need = CELL_BYTES_HELD * cells + TEXT_COPIES * max(0, size - marked)
                     if need > memory:
                         raise ValueError(
-                            f"{path.name} has {cells:,} cells or more, which take "
+                            f"{path.name} has {cells:,} cells or more, which with their texts take "
                             f"{format_bytes(need)} to be read, and memory allows "
                             f"{format_bytes(memory)}. Raise memory, or save the sheet as .csv, "
                             "which is read in blocks."

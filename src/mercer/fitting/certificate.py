@@ -10,17 +10,19 @@ from .._tables import html_table, text_table
 from ..compute import to_numpy
 from ..compute.linalg import leading_eigh, self_product
 from ..operators import in_ordinary_units
-from ..solvers.base import Evidence, largest_of, small_eigh
-from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
+from ..solvers.base import FAILURE, Evidence, largest_of, small_eigh
+from .remainder import PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
 # Eigenvalues below minus this share of the largest are not rounding.
 INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
 PROVEN_SHARE = 1e-6
-# Eigenvalue, in multiples of what the matrix may be off by, up to which its vector may be another:
-# with three the vectors found hold half of what the leading ones do, at least.
+# Eigenvalue, in multiples of half of its interval, up to which its vector may be another: with
+# three the vectors found hold half of what the leading ones do, at least.
 CLEAR = 3.0
+# Residuals, as a share of the first eigenvalue, that make upper ends narrow enough by themselves.
+ROUNDED = 1e-13
 # Leading parts of a basis, at most, from each of which upper ends are computed.
 PARTS = 4
 
@@ -63,7 +65,7 @@ class Certificate:
     kind : "bound" or "estimate"
         Whether the intervals hold for certain, rounding included, or are estimates.
     eigenvalue_lower, eigenvalue_upper : arrays of shape (r,)
-        The i-th interval holds the i-th exact eigenvalue.
+        The i-th interval holds the i-th exact eigenvalue; infinite where nothing bounds it.
     residuals : array of shape (r,) or None
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float) or None
@@ -78,7 +80,8 @@ class Certificate:
         shares of variance have no meaning.
     n_proven : int
         How many components are proven to be the leading ones: none was missed before them, and
-        their eigenvalues are larger than what rounding may have made.
+        their eigenvalues are larger than what rounding may have made. With a `confidence` below
+        one, at that confidence.
     score_error : array of shape (r,) or None
         Root mean square error of the scores of the training rows, as a share of their own root
         mean square, at most; nan where a component may be mixed with others.
@@ -86,8 +89,9 @@ class Certificate:
         Probability at which the likely intervals hold, all of them at once; None where there are
         none.
     likely_lower, likely_upper : arrays of shape (r,) or None
-        Narrower intervals for landmarks, random features and streams: from a product with the
-        kernel matrix, or judged on a sample of the rows. With ``confidence == 1`` they are certain.
+        Narrower intervals for landmarks, random features, streams and products of sparse rows:
+        from products with the kernel matrix and random vectors, or judged on a sample of the rows.
+        With ``confidence == 1`` they are certain.
     """
 
     kind: Literal["bound", "estimate"]
@@ -153,8 +157,10 @@ class Certificate:
             lines.append((f"with confidence {confidence_text(self.confidence)}", share))
             lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
             if count := int(np.sum(upper > 2 * lower)):
-                text = f"{count} of {len(upper)}: they limit the error, usually far less"
-                lines.append(("wider than their eigenvalue", text))
+                text = f"{count} of {len(upper)}; the errors are usually far smaller"
+                lines.append(("intervals wider than their eigenvalue", text))
+        if np.isinf(self.eigenvalue_upper).any():
+            lines.append(("exact eigenvalues", "not bounded"))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
@@ -175,12 +181,15 @@ class Certificate:
         bounded = np.isfinite(error)
         if not r:
             return []
-        text = "no larger component was missed (proven)"
+        sure = "proven"
+        if self.confidence is not None and self.confidence < 1:
+            sure = f"with confidence {confidence_text(self.confidence)}"
+        text = f"no larger component was missed ({sure})"
         if not proven:
             text = "larger components may have been missed; lower tol or raise n_components"
         elif proven < r:
-            text = f"the first {proven} of {r} are the largest (proven); for more lower tol or "
-            text += "raise n_components"
+            text = f"the first {proven} of {r} are the largest ({sure}); to prove more, lower tol "
+            text += "or raise n_components"
         lines = [("leading components", text)]
         if bounded.any():
             count = "" if bounded.all() else f" for {int(bounded.sum())} components"
@@ -247,11 +256,16 @@ def certify(
         lower, upper = proven_ends(pairs, size, total, rounding, definite)
     else:
         lower, upper = values - around, np.append(values + around, np.inf)
-    lower, upper = lower - above, upper + below
-    lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
+    lower, upper = np.minimum(lower - above, values), np.maximum(upper + below, floored(values))
+    likely, confidence = upper, None
+    if bounded and any(seen.likely is not None for seen in pairs.evidence):
+        seen = tuple(with_likely(one) for one in pairs.evidence)
+        _, likely = proven_ends(replace(pairs, evidence=seen), size, total, rounding, definite)
+        likely = np.maximum(np.minimum(likely + below, upper), floored(values))
+        confidence = None if np.array_equal(likely, upper) else 1.0 - FAILURE
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
-    clear = np.abs(values) > CLEAR * (slack + above + below)
-    proven = leading(clear & (upper[:-1] - lower <= narrow + above + below)) if bounded else 0
+    clear = stand_above(values, np.maximum(likely[:-1] - lower, 2 * (slack + above + below)))
+    proven = leading(clear & (likely[:-1] - lower <= narrow + above + below)) if bounded else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + rounding[0].trace + above + below
@@ -261,7 +275,7 @@ def certify(
     most = held + held_error + float((around[positive] ** 2 / values[positive]).sum())
     share = shares(held - held_error, most, total - error, total + error)
     around = around + above + below
-    score_error = (errors or score_errors)(values, around, lower, upper, projection or slack)
+    score_error = (errors or score_errors)(values, around, lower, likely, projection or slack)
     return Certificate(
         "bound" if bounded else "estimate",
         lower,
@@ -273,7 +287,21 @@ def certify(
         indefinite,
         n_proven=proven,
         score_error=score_error if bounded else None,
+        confidence=confidence,
+        likely_lower=None if confidence is None else lower,
+        likely_upper=None if confidence is None else likely[:-1],
     )
+
+
+def floored(values) -> np.ndarray:
+    """What upper ends of the first r + 1 eigenvalues may not be below."""
+    return np.append(values, -np.inf)
+
+
+def with_likely(seen: Evidence) -> Evidence:
+    """Evidence that takes its likely bound for a certain one."""
+    known = [rest for rest in (seen.rest, seen.likely) if rest is not None]
+    return replace(seen, rest=min(known, default=None))
 
 
 def proven_ends(pairs, size, total, rounding, definite) -> tuple:
@@ -374,7 +402,7 @@ def upper_ends(seen: Evidence, rests: np.ndarray, wanted: int) -> np.ndarray:
         ends[size:] = np.minimum(ends[size:], gamma)
         norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
         ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
-        if not (clear[0] > 0 and norm > 0):
+        if not (clear[0] > 0 and norm > ROUNDED * theta[0]):
             continue
         # Values of mu - gamma, from that for the first down to that for the last.
         T, top = np.diag(theta), float(clear[0])
@@ -423,6 +451,11 @@ def mixed(known) -> list[tuple[int, int]]:
     """First and last number, from 1, of each run of components that nothing separates."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], known, [True]]).astype(int)))
     return [(int(a) + 1, int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def stand_above(values, width) -> np.ndarray:
+    """Whether values are larger than what matrices with intervals of a width may make of zero."""
+    return np.abs(values) > CLEAR / 2 * width
 
 
 def first(ends, count: int) -> np.ndarray:

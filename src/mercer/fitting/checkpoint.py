@@ -18,12 +18,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
 from time import monotonic
-from types import MappingProxyType
+from types import CodeType, MappingProxyType, MethodType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -321,16 +321,45 @@ def identity_of(*things: Any) -> str:
     return hashlib.sha256(described(things).encode()).hexdigest()
 
 
-def described(thing: Any) -> str:
-    """A text that is equal for equal things, in any process."""
-    if isinstance(thing, np.ndarray) and thing.dtype.kind in "biufc":
-        return digest([thing])
-    if hasattr(thing, "get_params"):  # recipes are the user's as well as ours
-        return type(thing).__name__ + described(thing.get_params(deep=False))
-    if isinstance(thing, dict):
-        return "{" + ",".join(f"{key}:{described(thing[key])}" for key in sorted(thing)) + "}"
-    if isinstance(thing, list | tuple):
-        return "[" + ",".join(map(described, thing)) + "]"
-    if callable(thing):
-        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing))}"
-    return repr(thing)
+def described(thing: Any, around: tuple = ()) -> str:
+    """A text that is equal for equal things, in any process; of functions all but their globals.
+
+    `around` has the ids of what the thing is part of.
+    """
+    thing = thing.item() if isinstance(thing, np.generic) else thing
+    thing = getattr(thing, "py_func", thing)  # what numba compiles
+    if id(thing) in around:
+        return f"part {around.index(id(thing))}"
+    kind, inner = type(thing), (*around, id(thing))
+    parts: list = [getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)]
+    if hasattr(thing, "get_params") and not isinstance(thing, type):
+        parts = [thing.get_params(deep=False)]  # recipes are the user's as well as ours
+    elif is_sparse(thing):
+        A = thing.tocsr()
+        parts = [A.shape, A.data, A.indices, A.indptr]
+    elif hasattr(thing, "__array__") and not isinstance(thing, type):
+        array = to_numpy(thing)
+        if array.dtype.kind in "biufc":
+            return digest([array])
+        parts = [array.shape, array.tolist()]
+    elif isinstance(thing, Mapping):
+        parts = sorted([described(key, inner), value] for key, value in thing.items())
+    elif isinstance(thing, set | frozenset):
+        parts = sorted(described(part, inner) for part in thing)
+    elif isinstance(thing, list | tuple):
+        parts = list(thing)
+    elif isinstance(thing, partial):
+        parts = [thing.func, thing.args, thing.keywords]
+    elif isinstance(thing, MethodType):
+        parts = [thing.__func__, thing.__self__]
+    elif isinstance(thing, CodeType):
+        parts = [thing.co_code, thing.co_names, thing.co_consts]
+    elif hasattr(thing, "__code__"):
+        defaults = [getattr(thing, name, None) for name in ("__defaults__", "__kwdefaults__")]
+        held = [cell.cell_contents for cell in getattr(thing, "__closure__", None) or ()]
+        parts += [thing.__code__, defaults, held]
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        parts += [getattr(thing, "__name__", None), vars(thing)]
+    elif not (callable(thing) and parts[1]):
+        return repr(thing)
+    return f"{kind.__qualname__}({','.join(described(part, inner) for part in parts)})"

@@ -43,7 +43,9 @@ SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
-ONLY = "the only exact method for this within the memory budget"
+# Rows up to which LAPACK, which takes under two seconds for them, is held at one thread of BLAS.
+ONE_THREAD_ROWS = 3000
+ONLY = "the only exact method that fits the memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
 NEARLY = ("gram-power", "HebbianKernelPCA")
@@ -144,7 +146,7 @@ class Plan:
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
         if best is not None and seconds > LONG and best.seconds * 5 < seconds:
-            error = best.certified or "and says how far from exact it is"
+            error = best.certified or "and states a bound on its error"
             advice += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return advice
 
@@ -256,13 +258,13 @@ def choose(
     if refusal:
         reason, plan = f"landmarks: {refusal}", replace(plan, estimates=())
     elif many:
-        reason = f"more than {task.most_points:,} rows, of which landmarks tell enough"
-        reason = reason if task.most_points else "landmarks: the rows are not in one place"
+        reason = f"more than {task.most_points:,} rows: landmarks are accurate enough"
+        reason = reason if task.most_points else "landmarks: the rows are not one array in memory"
     else:
         warning = (
             f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
-            f"{work.r:,} components. Landmarks are taken, and `certificate_` says how far from "
-            "exact they are: raise memory, or ask for them with basis='landmarks'."
+            f"{work.r:,} components. Landmarks are used instead; the certificate bounds their "
+            "error. Raise memory for an exact method. Give basis='landmarks' to silence this."
         )
     small = replace(small, fits=True)
     return replace(
@@ -298,7 +300,7 @@ def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
         chosen = costs.columns(work, kernel, speeds)
     else:
         chosen, noun = costs.reduced(work, size, solver, task.basis, speeds), "basis vectors"
-    reason = f"asked for by basis, with {size:,} {noun}"
+    reason = f"asked for as basis, with {size:,} {noun}"
     chosen = replace(chosen, solver=solver, fits=True)
     return Plan(work, (chosen,), chosen, reason, left_to_us, task.basis)
 
@@ -345,11 +347,11 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    estimates, reason = exact_estimates(work, speeds), "asked for by eigen_solver"
+    estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
-        chosen = _with_settings(work, estimates, solver, speeds)
+        chosen, reason = _with_settings(work, estimates, solver, speeds), solver.reason
         if solver.reads_rows:
-            estimates, reason = (chosen,), f"{solver.n_passes} passes over all rows, as asked for"
+            estimates, reason = (chosen,), f"{reason}, with {solver.n_passes} passes over all rows"
             if chosen.seconds > LONG:
                 reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
         return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
@@ -359,6 +361,7 @@ def exact_plan(
         # Matrix-free needs the least, if it can give that many components.
         free = _named(estimates, "krylov, matrix-free")
         few = 4 * (work.r + free.solver.oversampling) < work.n
+        free = _named(estimates, "arpack, products of rows") if work.entries else free
         best = free if few else _named(estimates, "dense")
     reason = _why(best, possible)
     if not isinstance(best.solver, solvers.Dense):
@@ -424,7 +427,7 @@ def _why(best, possible) -> str:
     """Why `best` is taken, of the exact methods that were possible."""
     others = [e for e in possible if e is not best and e.fits]
     if not best.fits:
-        return "no exact method fits the memory budget, and this one needs the least"
+        return "no exact method fits the memory budget; this one needs the least memory"
     if not others:
         return ONLY
     second = min(others, key=lambda e: e.seconds)
@@ -435,9 +438,10 @@ def _why(best, possible) -> str:
 def check_budget(plan: Plan) -> None:
     """Raise ValueError when the chosen method needs more memory than the budget."""
     chosen, work = plan.chosen, plan.workload
-    if isinstance(plan.solver, solvers.BlockKrylov):
-        # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
-        few = 4 * (work.r + plan.solver.oversampling) < work.n
+    by_rows = bool(work.entries) and isinstance(plan.solver, solvers.Arpack)
+    if by_rows or isinstance(plan.solver, solvers.BlockKrylov):
+        # Products need no budget of their own, but so many components fall to LAPACK.
+        few = 4 * (work.r + solvers.BlockKrylov().oversampling) < work.n
         lapack = plan.estimate("dense")
         if few or lapack is None:
             return
@@ -466,9 +470,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
     if problem.is_zero():
         return solvers.no_variance(problem.size, work.r), plan
     progress.foresee(plan.chosen.seconds, plan.advice)
-    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
-    # each other, for seconds when another process holds a core.
-    many = isinstance(solver, solvers.Dense) and problem.size > 1500
+    # Threads of BLAS wait for each other in LAPACK: where other processes held the cores, two took
+    # 6.8 s of processor time for 1,797 rows that took one 0.3 s. Beyond this they may save more.
+    many = isinstance(solver, solvers.Dense) and problem.size > ONE_THREAD_ROWS
     settings = {"keeps_tiles": solver.keeps_tiles, "forms_matrix": solver.reads_rows}
     try:
         with (
@@ -492,9 +496,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
     if lapack.seconds > SOON:
         dense = isinstance(lapack.solver, solvers.Dense)
         tell(
-            f"{plan.method} {reached}, and "
-            f"{'LAPACK on the whole matrix' if dense else lapack.method} follows, which may take "
-            f"{format_seconds(lapack.seconds)}. A larger tol, or basis='landmarks', avoids it."
+            f"{plan.method} {reached}. The fit goes on with "
+            f"{'LAPACK on the whole matrix' if dense else lapack.method}, which may take "
+            f"{format_seconds(lapack.seconds)}. A larger tol or basis='landmarks' avoids this."
         )
     reason = f"{lapack.method}: {plan.method} {reached}"
     return follow(replace(plan, chosen=lapack, reason=reason, left_to_us=False), problem, task)
@@ -518,11 +522,13 @@ def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None
     if narrow or alike:
         measured = copy(kernel)
         measured.gamma = "median"
-        size, what = ("large", "most have no") if narrow else ("small", "all have the same")
+        size, what = ("small", "all rows look equal")
+        if narrow:
+            size, what = ("large", "most rows look like no other")
         tell(
-            f"gamma={kernel.gamma:g} is too {size} for these data: of their rows {what} affinity "
-            "with others, or nearly so, and nothing tells them apart. Give gamma='median', "
-            f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
+            f"gamma={kernel.gamma:g} is too {size} for these data: to the kernel {what}. Give "
+            f"gamma='median' (here {measured.resolve(rows).gamma:.2g}) or a gamma near that, or "
+            "scale the data."
         )
 
 
@@ -532,8 +538,8 @@ def warn_unconverged(pairs, tol):
         tell(
             f"Not converged after {pairs.n_passes} passes: the largest residual is "
             f"{residual_share(pairs):.1e} of the first eigenvalue, and "
-            f"{max(tol, FULL_FLOOR):.1e} was asked for. Raise tol, or memory so that the whole "
-            "matrix can be decomposed.",
+            f"{max(tol, FULL_FLOOR):.1e} was asked for. Raise tol, or raise memory so that the "
+            "whole matrix fits.",
             ConvergenceWarning,
         )
 
@@ -543,7 +549,8 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
     asked, size, certificate = task.n_components, result.problem.size, result.certificate
     if isinstance(asked, Integral) and asked > size:
         count = result.expansion.n_components
-        tell(f"n_components={asked} is more than {limit}={size}: {count} are kept.")
+        limit += "=" if limit.isidentifier() else ", "
+        tell(f"n_components={asked} is more than {limit}{size}: {count} are kept.")
     residual, solver, passes = certificate.relative_residual, plan.solver, certificate.n_passes
     by_passes = solver.ends_by_passes and task.tol == 0
     cut = task.max_iter is not None and passes >= task.max_iter
@@ -553,11 +560,11 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
         return
     advice = "Raise max_iter or tol."
     if by_passes and not cut:
-        advice = "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
+        advice = "Give a tol, allow more passes, or use eigen_solver='krylov'."
     elif residual is not None and residual <= max(task.tol, FULL_FLOOR):
-        advice = "Eigenvalues may have more copies than the solver's block has vectors: widen it."
+        advice = "An eigenvalue may have more copies than the block of the solver: widen the block."
     elif passes < (solver.most_passes or 0) - 1:
-        advice = "More passes would not make it smaller: raise tol."
+        advice = "More passes would not help: raise tol."
     share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
     tell(
         f"Not converged after {passes} passes: the largest residual is {share}, and "

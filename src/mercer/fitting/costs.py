@@ -19,6 +19,7 @@ from ..bases import BASES, RandomFeatures
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
+from ..compute.engine import ALONE
 from ..compute.linalg import FEW_ROWS, LONG_ROWS, times_few
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
@@ -33,7 +34,7 @@ FULL_COST = 2.3
 # Seconds of a fit, of a pass and of a single product that no size explains.
 FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 1.2e-5
 # Single products of ARPACK: a few, and so many a component. Spectra that decay take two thirds of
-# that where many are wanted, flat ones up to twice.
+# that where many are wanted, flat ones up to twice, and those of random sparse rows ten times.
 ARPACK_PRODUCTS, ARPACK_EACH = 36, 4.0
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
 # components: to residual 1e-6, and the further ones down to 1e-9.
@@ -41,14 +42,15 @@ DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
 # them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
 BASIS_COPIES, BLOCK_COPIES = 2.5, 10
-# Seconds of one entry of sparse rows in a product with one vector, and with each of a block.
-ENTRY_SECONDS, BLOCK_ENTRY_SECONDS = 8e-10, 3e-10
+# Seconds of one entry of sparse rows in a product with one vector, with a copy by columns and
+# without, and with each vector of a block.
+ENTRY_SECONDS, ROW_ENTRY_SECONDS, BLOCK_ENTRY_SECONDS = 7e-10, 1.5e-9, 3e-10
 # Defaults of the methods that are only listed: rows at once, passes, vectors beyond the components.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 # Seconds of one number of a row that is read, looked at and prepared; of one coordinate of a row
 # beyond its kernel value, which is written, centered and read; of a feature, all but the products
 # of its angle; and of one in single precision.
-NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9, 6e-9, 1.5e-9
+NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9, 4e-9, 1.5e-9
 # Side of the smallest tile.
 LEAST_SIDE = 64
 # Rows that signs are taken from.
@@ -84,6 +86,10 @@ class Workload:
         An upper bound of the rank of the matrix, if one is known.
     entries : int
         Numbers in sparse rows that products with the matrix are made of; 0 for tiles.
+    array : bool
+        Whether the rows are one array, and not read in blocks.
+    judged : bool
+        Whether a product with the kernel matrix may judge a small basis.
     """
 
     n: int
@@ -97,6 +103,8 @@ class Workload:
     single: bool = True
     rank: int | None = None
     entries: int = 0
+    array: bool = True
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -209,7 +217,7 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     size, vectors = size + copies, vectors + copies
     # LAPACK scales poorly over threads: what they save is not counted.
     seconds += speeds.decompose * (2.3 * n**3 + 750 * n**2 if every else some_pairs(n, r))
-    note, fits = "every component at once", size <= work.memory
+    note, fits = "computes all components", size <= work.memory
     return Estimate("dense", Dense(subset), n * n / 2, size, seconds, fits, note, vectors=vectors)
 
 
@@ -243,11 +251,14 @@ def products(work: Workload, speeds: Speeds) -> Estimate:
     """Single products with sparse rows, there and back; nothing of n^2 is made."""
     n, d, r = work.n, work.d, work.r
     kept = lanczos_size(n, r)
-    each = PRODUCT_SECONDS + 2 * work.entries * ENTRY_SECONDS / work.threads + 2e-9 * n * kept / 2
-    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
     vectors = 8 * n * (kept + 5 * r)
-    # The rows in double precision, and sums over the columns of each thread.
-    size = vectors + min(48 * work.entries, work.memory // 2) + 8 * d * (work.threads + 2)
+    # A copy by columns, else at most the numbers alone, and sums over the columns of each thread.
+    copied, entry = 24 * work.entries, ENTRY_SECONDS
+    if copied + vectors > work.memory:
+        copied, entry = min(copied // 3, work.memory // 2), ROW_ENTRY_SECONDS
+    size = vectors + copied + 8 * d * (work.threads + 2)
+    each = PRODUCT_SECONDS + 2 * work.entries * entry / work.threads + 2e-9 * n * kept / 2
+    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
     few = 4 * r < n and r <= (work.rank or n)
     note = "no kernel values" if few else "too many components for a Krylov method"
     solver, fits = Arpack(form=False, to_rounding=True), few and size <= work.memory
@@ -322,7 +333,7 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     if not few:
         note = "too many components for a Krylov method"
     if kept and work.fused:
-        note = "tiles are made faster than memory gives them back"
+        note = "tiles are computed faster than they are read from memory"
     # Without tiles to keep the smallest one will do.
     held = vectors + (tiles_size if kept else least_tile(work))
     fits = few and held <= work.memory and not (kept and work.fused)
@@ -333,7 +344,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
 
 def tile_memory(work: Workload) -> int:
     """Bytes of tiles in flight: a fourth of the budget at most, but for the smallest tile."""
-    side = min(1024, work.n, max(192, -(-work.n // (4 * work.threads))))
+    side = 1024 if work.n**2 <= ALONE else max(192, -(-work.n // (4 * work.threads)))
+    side = min(side, 1024, work.n)
     usual = 4 * work.threads * (side * side + 4 * side * (work.d + 2))
     return max(min(usual, work.memory // 4), least_tile(work))
 
@@ -358,7 +370,7 @@ def gram_power(work: Workload, speeds: Speeds) -> Estimate:
     vectors = 8 * n * 3 * q
     size = vectors + 8 * n * 3 * power_block(work, ROW_BLOCK)
     name, fits = "gram-power", size <= work.memory
-    note = "near exact in two readings of the kernel where the spectrum decays"
+    note = "near exact in two passes if the eigenvalues decay fast"
     return Estimate(name, GramPower(), 2 * n * n, size, seconds, fits, note, vectors=vectors)
 
 
@@ -374,7 +386,7 @@ def hebbian(work: Workload, speeds: Speeds, passes: int = HEBBIAN_PASSES) -> Est
     seconds = FULL_COST * values * (speeds.evaluate + 3 * q * speeds.multiply) / work.threads
     size = 8 * n * (6 * q + ROW_BLOCK)
     name, fits = "HebbianKernelPCA", size <= work.memory
-    note = "for data that arrive or drift; on fixed data the others are better"
+    note = "for data that arrive over time or drift; others are better on fixed data"
     return Estimate(name, None, values, size, seconds, fits, note)
 
 
@@ -390,7 +402,7 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     # A landmark takes 60 microseconds whatever the pool, and products with it: greedy or pivots.
     choice = 6e-5 * m + pool * width * (value + m * product * (1.5 if greedy else 0.5))
     whiten = 1.5 * m**3 * product  # a Cholesky factor, and the sums that it whitens
-    values, product_seconds = judging_product(work, speeds, m)
+    values, product_seconds, product_size = judging_product(work, speeds, m)
     judged = 0 if values > 0 and n > sample_size(n) else min(n, sample_size(n))
     judge = product_seconds + judged * (
         m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product)
@@ -398,7 +410,7 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     signs = min(n, SIGN_ROWS) * m
     seconds = choice + whiten + judge + signs * value + moments_seconds(work, m, value, speeds)
     # Kernels prepare five copies of the rows.
-    most = max(moments_memory(work, m, 5), 8 * pool * width)
+    most = max(moments_memory(work, m, 5), 8 * pool * width, product_size)
     evaluations = n * m + pool * width + judged * (m + BLOCK) + signs + values
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
     fits = most <= work.memory
@@ -409,28 +421,41 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     """One reading of the rows through the feature map."""
     n, d, m = work.n, work.d, size or 500
     angle = d * speeds.multiply / 2
-    values, judge = judging_product(work, speeds, m)
+    values, judge, product_size = judging_product(work, speeds, m)
     pairs, judged = 0 if values else pair_count(n, m, d), 8 * PAIR_STEP * (4 * d + m // 2)
     # A pair of rows that is judged, and each number of it.
     pair = 2e-7 + d * 1e-8 + m * (ROUGH_SECONDS / 2 + angle)
     signs = min(n, SIGN_ROWS) * m * (ROUGH_SECONDS + angle)
     value = FEATURE_SECONDS + FULL_COST * angle
     seconds = signs + judge + pairs * pair + moments_seconds(work, m, value, speeds)
-    most = max(moments_memory(work, m, 3), judged)  # features are made of three copies of the rows
+    # Features are made of three copies of the rows.
+    most = max(moments_memory(work, m, 3), judged, product_size)
     name, fits = 'basis="features"', most <= work.memory and work.r <= m
     note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
     if work.r > m:
-        note = f"{m} features give {m} components at most"
+        note = f"{m} features give at most {m} components"
     return Estimate(
         name, Dense(), n * m + pairs + values, most, seconds, fits, note, approximate=True
     )
 
 
-def judging_product(work: Workload, speeds: Speeds, m: int) -> tuple[float, float]:
-    """Kernel values and seconds of the product that judges m basis vectors, where there is one."""
-    values = work.n**2 / 2 * multiplies(work.n, work.d, m, work.r, work.memory)
-    each = speeds.evaluate + 2 * (work.r + PROBES) * speeds.multiply
-    return values, values * each / work.threads
+def judging_product(work: Workload, speeds: Speeds, m: int) -> tuple[float, float, int]:
+    """Kernel values, seconds and bytes of the product that judges m basis vectors, if one is made.
+
+    A product with scores and random vectors, the eigenproblem of the scores, and small products
+    that keep vectors orthogonal. Constants are of 45 fits of drawn shapes, 400 to 9,000 rows.
+    """
+    n, carried = work.n, min(m, work.r + SPARE_VECTORS)
+    if not (work.judged and multiplies(n, work.d, m, work.r, work.memory)):
+        return 0.0, 0.0, 0
+    columns, values = carried + PROBES, n * n / 2
+    small = 2e-3 + 0.7 * speeds.decompose * some_pairs(m, carried)
+    small += n * (columns * (6e-10 * carried + 2.2e-8) + m * FEATURE_SECONDS)
+    product = 1.2 * speeds.evaluate * values + 0.8 * speeds.multiply * columns * n * n
+    prepared = min(12 * n * (work.d + 2), work.memory // 10)
+    # Copies of the vectors, tiles of the product, or the small matrix and its decomposition.
+    size = max(48 * n * columns + tile_memory(work) + prepared, 40 * m * m)
+    return values, small + product / work.threads, size
 
 
 def moments_seconds(work: Workload, m: int, value: float, speeds: Speeds) -> float:
@@ -459,13 +484,15 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     """PCA of the columns: one pass for the d x d scatter, its eigenproblem, scores of all rows."""
     n, d, r = work.n, work.d, min(work.r, work.d)
     small = small_problem(work, speeds, d)
-    # Half of the products, which are symmetric, and a product with the components.
-    products = n * d * (d / 2 + r) * FULL_COST * speeds.multiply
-    # Seconds of one row, and of one number of it that is read, centered and read again.
-    reading = n * (1.2e-7 + d * 7e-9)
+    # Half of the products, which are symmetric, and for scores one with the components.
+    products = n * d * (d / 2 + r * work.array) * FULL_COST * speeds.multiply
+    # Seconds of one row in a pass, and of one number of it that is read and centered.
+    reading = n * (4e-8 + d * 3.2e-9) * (1 + work.array)
     seconds = (products + reading) / work.threads + small.seconds
-    # Moments of every thread, three that are made of their sum, and rows that are read at once.
-    size = 8 * (d * d * (work.threads + 3) + min(n, 2048) * d + 3 * n * r)
+    # Moments of every thread, three that are made of their sum, and rows that are read at once; for
+    # scores all of them, for the model those that it keeps.
+    rows = min(n, 2048) * d + 3 * n * r if work.array else 3.5 * min(n, 2048) * d
+    size = int(8 * (d * d * (work.threads + 3) + rows))
     serves = kernel.is_inner_product and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:

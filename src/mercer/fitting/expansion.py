@@ -66,8 +66,8 @@ class KernelExpansion:
         """Basis weights of the reconstructions with scores S, (n, m)."""
         return self.frame[:, 0] + S @ self.frame[:, 1:].T
 
-    def squared_errors(self, X) -> np.ndarray:
-        """Squared feature-space distance of phi(X) to its reconstruction, (n,).
+    def scores_and_errors(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """The scores, (n, r), and the squared distances of phi(X) to its reconstructions, (n,).
 
         Small negative values are rounding and become zero.
         """
@@ -77,7 +77,11 @@ class KernelExpansion:
         t[:, 0] = 1.0
         inner = xp.sum(t * P, axis=1)
         square = xp.sum((t @ M) * t, axis=1)
-        return xp.clip(self.basis.norms(X) - 2 * inner + square, 0.0, None)
+        return t[:, 1:], xp.clip(self.basis.norms(X) - 2 * inner + square, 0.0, None)
+
+    def squared_errors(self, X) -> np.ndarray:
+        """Squared feature-space distance of phi(X) to its reconstruction, (n,)."""
+        return self.scores_and_errors(X)[1]
 
 
 @dataclass(frozen=True)

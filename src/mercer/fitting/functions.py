@@ -91,6 +91,8 @@ class RowSample:
     keys : array
     weights : array or None
         How often each of the rows counts, where some count more than others: they are drawn alike.
+    numbers : array of int or None
+        Those of the rows, which they are then in the order of, however samples are added up.
     """
 
     size: Annotated[int, "[1, inf)"]
@@ -98,6 +100,7 @@ class RowSample:
     rows: Annotated[Any, "n d sparse or None"] = None
     keys: Annotated[np.ndarray, "k"] = field(default_factory=lambda: np.zeros(0))
     weights: Annotated[np.ndarray | None, "k or None"] = None
+    numbers: Annotated[np.ndarray | None, "k int or None"] = None
 
     def add(self, X, first: int, forgetting: float = 1.0, weights: Any = None) -> "RowSample":
         """The sample with the chance given to rows number first, first + 1, ..."""
@@ -112,21 +115,30 @@ class RowSample:
             hopeful = keys < self.keys.max()
             number, keys = number[hopeful], keys[hopeful]
         weights = None if weights is None else np.asarray(weights, dtype=float)[number - first]
-        return self._smallest(X if len(number) == X.shape[0] else X[number - first], keys, weights)
+        rows = X if len(number) == X.shape[0] else X[number - first]
+        return self._smallest(rows, keys, weights, number)
 
     def __add__(self, other: "RowSample") -> "RowSample":
-        """A sample of both sets of rows, those of `other` after these."""
+        """A sample of both sets of rows, those of `other` after these; the smaller of two sizes."""
         if other.rows is None:
             return self
-        return self._smallest(other.rows, other.keys, other.weights)
+        both = replace(self, size=min(self.size, other.size))
+        return both._smallest(other.rows, other.keys, other.weights, other.numbers)
 
     def leading(self, size: int) -> "RowSample":
         """The sample of fewer rows: it lies within this one."""
         index = smallest(self.keys, size)
-        w = None if self.weights is None else self.weights[index]
-        return replace(self, size=size, rows=self.rows[index], keys=self.keys[index], weights=w)
+        w, numbers = (None if x is None else x[index] for x in (self.weights, self.numbers))
+        return replace(
+            self,
+            size=size,
+            rows=self.rows[index],
+            keys=self.keys[index],
+            weights=w,
+            numbers=numbers,
+        )
 
-    def _smallest(self, X, keys, weights) -> "RowSample":
+    def _smallest(self, X, keys, weights, numbers) -> "RowSample":
         w = None
         if weights is not None or self.weights is not None:
             old, new = np.ones(self.keys.size), np.ones(len(keys))
@@ -134,9 +146,15 @@ class RowSample:
             w = np.concatenate([old, new])
         keys = np.concatenate([self.keys, keys])
         index = smallest(keys, self.size)
+        if self.numbers is None:
+            numbers = None
+        else:
+            numbers = np.concatenate([self.numbers, numbers])
+            index = index[np.argsort(numbers[index], kind="stable")]
+            numbers = numbers[index]
         rows = X if self.rows is None else stack_rows([self.rows, on_device_of(X, self.rows)])
         w = w if w is None else w[index]
-        return replace(self, rows=rows[index], keys=keys[index], weights=w)
+        return replace(self, rows=rows[index], keys=keys[index], weights=w, numbers=numbers)
 
 
 @dataclass(frozen=True)
@@ -189,7 +207,8 @@ class SurveyOf(RowFunction):
         return self if self.weights is None else replace(self, weights=weights)
 
     def __call__(self, rows, first):
-        sample = RowSample(self.size, self.seed).add(rows, first, weights=self.weights)
+        empty = RowSample(self.size, self.seed, numbers=np.arange(0))
+        sample = empty.add(rows, first, weights=self.weights)
         squares = to_numpy(wide_row_squares(rows))
         peak = int(np.argmax(squares)) if squares.size else 0
         reach = float(squares[peak]) if squares.size else -1.0
@@ -280,7 +299,7 @@ def mixed(z) -> np.ndarray:
     return z ^ (z >> np.uint64(31))
 
 
-# All that sums are made of: names are looked up here, never imported.
+# All that sums are made of, relatives add theirs: names are looked up here, never imported.
 SUMS: dict[str, type] = {
     kind.__name__: kind for kind in (Moments, TrigonometricMoments, Survey, RowSample, Box, Sums)
 }
@@ -288,12 +307,14 @@ SUMS: dict[str, type] = {
 
 def pack(value: Any, arrays: list) -> Any:
     """The value as JSON; its arrays are appended to `arrays`."""
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, int | float | str):
         return value
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
         return [pack(item, arrays) for item in value]
+    if isinstance(value, frozenset):
+        return {"@": "set", "items": list(value)}
     if is_sparse(value):
         parts = [pack(part, arrays) for part in (value.data, value.indices, value.indptr)]
         return {"@": "csr", "parts": parts, "columns": value.shape[1]}
@@ -319,6 +340,8 @@ def unpack(item: Any, arrays: list) -> Any:
     if kind == "csr":
         data, indices, indptr = unpack(item["parts"], arrays)
         return csr_from_parts(data, indices, indptr, item["columns"])
+    if kind == "set":
+        return frozenset(item["items"])
     if kind not in SUMS:
         raise CheckpointError(
             f"A checkpoint names {kind!r:.60}, which mercer does not know. Delete it to start anew."

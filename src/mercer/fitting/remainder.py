@@ -20,9 +20,8 @@ import numpy as np
 from ..bases import FeatureBasis
 from ..compute import array_namespace, dtype_name, is_sparse, on_device_of, to_numpy
 from ..kernels.base import row_squares
+from ..solvers.base import FAILURE
 
-# Chance that a likely interval is wrong.
-FAILURE = 1e-6
 # Rows of one block: the norm of a block takes time with its cube, and the sum of the norms of many
 # small blocks tends to the trace. Few landmarks are fitted in less time than such blocks take.
 BLOCK, LEAST_BLOCK = 128, 32

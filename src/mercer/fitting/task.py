@@ -32,6 +32,8 @@ MODEL_ROWS = 2000
 ENTRY_BYTES = 26
 # Below this size, assume float32 is safe without checking.
 ROUNDED_ROWS = 2000
+# Entries that sparse rows are taken to have before any was seen.
+ROW_ENTRIES = 100
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
 # Fits longer than this many seconds are announced; rows on which the machine's speed is measured.
@@ -127,7 +129,14 @@ class FitTask:
         fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
         where, tol = engine.where, self.tol
         sizes = n, d, r, engine.memory, threads, tol, where, fused, single, rank
-        return Workload(*sizes, entries=self.array.nnz if by_rows else 0)
+        entries = self.array.nnz if by_rows else 0
+        if self.array is None and self.rows.sparse and kernel.is_inner_product:
+            seen = self.pilot
+            each = ROW_ENTRIES if seen is None else seen.nnz / max(seen.shape[0], 1)
+            entries = max(1, int(n * each))
+        array = self.array is not None
+        judged = array and kernel.definite and not kernel.expensive
+        return Workload(*sizes, entries=entries, array=array, judged=judged)
 
     @property
     def is_single(self) -> bool:
@@ -145,7 +154,7 @@ class FitTask:
         if self.array is not None:
             return replace(self, pilot=rows.placed, kernel=make_kernel(rows.placed))
         basis = choose(self).basis
-        looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
+        looking: dict = {"title": "reading rows", "again": True, "checkpoint": self.checkpoint}
         sampled, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
         if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
@@ -198,7 +207,7 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
         tell(plan.warning)
     recipe = recipe.settled(task.rows.shape[0], r)
     if recipe.needs_range and task.array is None:
-        box = task.rows.sum(RangeOf(), "looking at rows", again=True, checkpoint=task.checkpoint)
+        box = task.rows.sum(RangeOf(), "reading rows", again=True, checkpoint=task.checkpoint)
         recipe = recipe.with_range(box.bounds)
 
     parts = kernel, task.engine.place(task.pilot), task.engine, task.rng, r
@@ -215,9 +224,9 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
     problem, lost = recipe.grow(most, attempt)
     if lost > recipe.error and most < (task.rows.shape[0] or 0):
         tell(
-            f"{problem.basis.size} landmarks lose {lost:.2g} of the energy, and "
-            f"error={recipe.error} was asked for. Raise memory, for a larger sample to choose them "
-            "from."
+            f"{problem.basis.size} landmarks lose {lost:.2g} of the energy, more than the error of "
+            f"{recipe.error} asked for. Raise memory: landmarks are then chosen from a larger "
+            "sample."
         )
     return problem
 
@@ -266,8 +275,8 @@ def components_problem(
         # Features are judged on pairs of rows, few of which are then looked at.
         (sums,), sample = one_pass(task, function)
     moments = function.finished(sums)
-    spared, plain = task.kernel.expensive, type(function) is MomentsOf
-    if not spared and task.array is not None and plain and basis.kernel.definite:
+    spared = task.kernel.expensive
+    if task.work.judged and basis.kernel.definite and type(function) is MomentsOf:
         r = min(task.count_asked or basis.size, basis.size)
         if multiplies(n, d, basis.size, r, engine.memory):
             exact = GramProblem(task.rows.as_basis(basis.kernel, engine, r), task.center, weights)

@@ -36,7 +36,7 @@ from .gains import (
     make_gain,
 )
 from .growing import GrowingHebbian
-from .passes import READOUTS, Hebbian, History, hebbian_eigenpairs
+from .passes import READOUTS, Hebbian, History, RowwiseProblem, hebbian_eigenpairs
 from .rule import HebbianRule, MetaDescentRule, OrthonormalRule, RunningEigenvalues
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "MetaDescentGain",
     "MetaDescentRule",
     "OrthonormalRule",
+    "RowwiseProblem",
     "RunningEigenvalues",
     "hebbian_eigenpairs",
     "make_gain",

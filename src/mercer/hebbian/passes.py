@@ -21,17 +21,27 @@ a bound on the residuals that needs no further product. On USPS digits after ten
 "auto" (r = 16) the excess error is 2e-4 from A and 3e-6 from Nystroem.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 
-from ..compute import Array, array_namespace, dtype_name, on_device_of, to_numpy
+from ..compute import (
+    Array,
+    array_namespace,
+    dtype_name,
+    match_sparsity,
+    on_device_of,
+    row_blocks,
+    to_numpy,
+)
 from ..compute.linalg import self_product
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.functions import pack, unpack
-from ..operators import SymmetricOperator
+from ..fitting.problems import ReducedProblem
+from ..operators import DenseOperator, SymmetricOperator
 from ..solvers import base
 from ..solvers.base import Eigenpairs, column_norms, inner, qr, small_eigh, times
 from .gains import GainUnit, make_gain
@@ -41,6 +51,7 @@ SAMPLE = 512  # rows for the norm of K': a few percent of it on every kernel tri
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
 # and the products with the kernel matrix among them.
 VECTORS = 12
+SAMPLES_SHARE = 16  # of the budget, for coordinates of rows at a time
 RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
 
 
@@ -149,7 +160,7 @@ class _Run:
     def __init__(self, gram, gain, unit, r, block, A, S, V, Z):
         self.gram, self.gain, self.unit, self.r, self.block = gram, gain, unit, r, block
         self.rule = gain.rule(A, S, unit)
-        self.eigenvalues = column_norms(S.T) / lengths_of(A)
+        self.eigenvalues = column_norms(S.T if gram.samples is None else gram @ S.T) / lengths_of(A)
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
         # Of each pass: gains, eigenvalues, residuals, change and excess, as in `History`.
         self.records: list[tuple] = []
@@ -190,18 +201,28 @@ class _Run:
             if progress.due:
                 self.note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
         values: Any = np.sum(Y**2, axis=1, dtype=np.float64)
-        outputs = orthonormal(on_device_of(Y, V).T)
         if rule.running is not None:
             values = rule.running.values(rule.A)
+        outputs = orthonormal(on_device_of(Y, V).T)
+        return self.passed(values, outputs, Z, rates / (1 + decay * (t + n)), measure)
+
+    def passed(self, values, outputs, Z, rates, measure) -> tuple:
+        """The record of a pass that began with the outputs V, of which Z = K' V."""
+        V, rule = self.outputs, self.rule
         self.eigenvalues, self.outputs, self.V, self.Z = values, outputs, V, Z
         ritz, U, KU = rotate(V, Z)
         residuals = column_norms(KU - U * on_device_of(ritz, U))[: self.r]
         alive = on_device_of(np.flatnonzero(values[: self.r] > 1e-12 * values.max()), V)
         old, new = V[:, : self.r][:, alive], outputs[:, : self.r][:, alive]
         _, turned = qr(new - old @ (old.T @ new))
-        gains = rates / (1 + decay * (t + n)) * np.exp(rule.rho) * rule.brake
+        gains = rates * np.exp(rule.rho) * rule.brake
         excess = None if measure is None else measure(rule.A[: self.r])
         return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
+
+    def units(self, values) -> Any:
+        """The leading directions as vectors that the operator multiplies, of unit length."""
+        A = self.rule.A[: self.r].T
+        return A * on_device_of(np.sqrt(values), A)
 
     def note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
         """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
@@ -211,6 +232,105 @@ class _Run:
             state = pack((carried, self.rule.state(), self.records, begun), arrays)
             draws = rng.bit_generator.state
             progress.write({"state": state, "over": over, "rng": draws}, arrays)
+
+
+class _RowRun(_Run):
+    """A run of the linear rule, block by block over rows of coordinates in their order.
+
+    The directions A (q, m) are those that coefficients of all rows would give: the iterates are the
+    same. The m x m moments of the rows make the products that the n x n matrix makes elsewhere.
+    """
+
+    def visit(self, rng, measure, progress, begun):
+        """Visit all rows once."""
+        n, rule = self.unit.n, self.rule
+        t, seen = 1 + n * len(self.records), 0
+        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay / n
+        values = np.zeros(len(rates))
+        for rows in self.gram.samples(self.block):
+            Y = rule.step(None, rows, rates, decay, t + seen)
+            values += np.sum(Y**2, axis=1, dtype=np.float64)
+            seen += rows.shape[0]
+            if progress.tick is not None:
+                progress.tick(seen, n)
+        Z = self.gram @ self.outputs
+        gains = rates / (1 + decay * (t + n))
+        return self.passed(values, orthonormal(rule.A.T), Z, gains, measure)
+
+    def units(self, values) -> Any:
+        return self.rule.A[: self.r].T
+
+
+@dataclass(frozen=True)
+class RowSamples:
+    """Coordinates of rows about their mean, in blocks that do not depend on where the rows are.
+
+    Attributes
+    ----------
+    rows : Rows
+    expansion : KernelExpansion
+        Whose scores the coordinates are.
+    count : int
+        Number of rows.
+    factor : float
+    """
+
+    rows: Any
+    expansion: Any
+    count: int
+    factor: float = 1.0
+
+    def times(self, factor: float) -> "RowSamples":
+        """Rows of moments that are so many times as large."""
+        return replace(self, factor=self.factor * factor)
+
+    def start(self, q: int, rng: np.random.Generator) -> np.ndarray:
+        """Random vectors (k, q): the same ones however coordinates are turned."""
+        points, k = self.expansion.basis.points, self.expansion.n_components
+        S = np.eye(k) if points is None else to_numpy(self.expansion.scores(points)).astype(float)
+        return S.T @ rng.standard_normal((len(S), q))
+
+    def __call__(self, size: int) -> Iterator:
+        basis, left = self.expansion.basis, None
+        width = 8 * (basis.size + self.rows.shape[1])
+        step = max(size, basis.engine.memory // (SAMPLES_SHARE * width))
+        for block in self.rows.blocks():
+            for part in row_blocks(block.shape[0], step):
+                Y = self.expansion.scores(match_sparsity(block[part], basis.points))
+                Y = to_numpy(Y).astype(float) * self.factor**0.5
+                Y = Y if left is None else np.concatenate([left, Y])
+                whole = len(Y) - len(Y) % size
+                yield from (Y[i : i + size] for i in range(0, whole, size))
+                left = Y[whole:]
+        if left is not None and len(left):
+            yield left
+
+
+class RowMoments(DenseOperator):
+    """The second moments of rows that can be read again."""
+
+    def __init__(self, A: Array, samples: RowSamples):
+        super().__init__(A)
+        self.samples = samples
+
+
+@dataclass(frozen=True, eq=False)
+class RowwiseProblem(ReducedProblem):
+    """Kernel PCA in the span of a small basis, learned from one row after the other."""
+
+    rows: Any = None
+
+    @classmethod
+    def of(cls, problem: ReducedProblem, rows: Any) -> "RowwiseProblem":
+        """The problem with the rows that it was summed from."""
+        return cls(**{f.name: getattr(problem, f.name) for f in fields(problem)}, rows=rows)
+
+    @cached_property
+    def operator(self) -> RowMoments:
+        matrix = to_numpy(super().operator.A)
+        k = len(matrix)
+        every = self.expand(Eigenpairs(np.ones(k), np.eye(k), np.zeros(k)))
+        return RowMoments(matrix, RowSamples(self.rows, every, self.count))
 
 
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
@@ -225,7 +345,15 @@ def sampled_norm(gram, rng, block=128, size=SAMPLE):
 
 
 def _start(gram, gain, q, scale, start, rng):
-    """Coefficients A (q, n), outputs S = A K', and the product Z = K' V (n, q) they came from."""
+    """Coefficients A (q, n), outputs S = A K', and the product Z = K' V (n, q) they came from.
+
+    Of rows of coordinates the directions themselves, for both: one step from chance, as there.
+    """
+    if gram.samples is not None:
+        V = orthonormal(gram.samples.start(q, rng))
+        Z = gram @ V
+        A = orthonormal(Z).T if gain.orthonormal else V.T
+        return A, A, V, Z
     if start is not None:
         B = start[:, :q]
     elif gain.orthonormal:
@@ -313,23 +441,27 @@ class Hebbian(base.Solver):
         The residual `tol` only judges the result; that of the recipe ends the passes. `start` and
         `measure` are as of `hebbian_eigenpairs`.
         """
-        gain, r, n = make_gain(self.gain), n_components, operator.shape[0]
+        gain, r, size = make_gain(self.gain), n_components, operator.shape[0]
+        samples = operator.samples
+        n = size if samples is None else samples.count
         if self.track_excess:
             from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 
             K = to_numpy(operator.to_dense())
             least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
             measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731
-        q = min(n, self.vectors_held(r) // VECTORS)  # directions that are carried
+        q = min(size, self.vectors_held(r) // VECTORS)  # directions that are carried
         # The start comes before anything else is asked of the operator, which learns its row
         # means from the first product.
         begin = _start(operator, gain, q, self.scale, start, rng)
         variance = float(operator.diagonal().sum()) / n
         if not variance > 0:  # the residuals say whether the matrix is zero
-            U, history = operator.vectors(np.eye(n, r)), History.of([], q, r)
+            U, history = operator.vectors(np.eye(size, r)), History.of([], q, r)
             return Eigenpairs(np.zeros(r), U, column_norms(operator @ U), history=history)
-        norm = sampled_norm(operator, rng, self.block) if gain.needs_norm else np.nan
-        run = _Run(operator, gain, GainUnit(n, variance, norm), r, self.block, *begin)
+        kind, norm = _Run if samples is None else _RowRun, np.nan
+        if gain.needs_norm:
+            norm = sampled_norm(operator, rng, self.block, SAMPLE if samples is None else size)
+        run = kind(operator, gain, GainUnit(n, variance, norm), r, self.block, *begin)
         progress, converged, interrupted = operator.progress(), False, False
         over, begun = run.resume(progress, rng)
         try:
@@ -364,8 +496,8 @@ def free(gram, run, r):
     """The first r rows of A, as published (no product); residuals are unknown."""
     values = run.eigenvalues[:r]
     order = np.argsort(-values, kind="stable")
-    A = run.rule.A[:r].T
-    U = (A * on_device_of(np.sqrt(values), A))[:, on_device_of(order, A)]
+    U = run.units(values)
+    U = U[:, on_device_of(order, U)]
     around, least = distances(run.V, run.Z, values[order])
     ritz = run.gain.orthonormal
     return Eigenpairs(values[order], U, around, n_passes=0, least=least, bounded=False, ritz=ritz)

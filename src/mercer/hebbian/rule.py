@@ -116,16 +116,20 @@ class HebbianRule:
     def step(self, index: Array, rows: Array, rates: Array, decay: float, t: float) -> Array:
         """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
 
+        Without an index the rows are coordinates of the points, and those of A the directions
+        themselves: the linear rule, with the same outputs. There is no running estimate then.
+
         rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
         of the first sample.
         """
         if self.running is not None:
             self.running.look(self.A, index, rows)
-        C, K = plain(rows @ self.factors), plain(rows[:, index])
+        K = plain(rows @ rows.T if index is None else rows[:, index])
+        C, where = plain(rows @ self.factors), rows if index is None else index
         for _ in range(RETRIES):
             move, Y = self._propose(C, K, self.brake * rates, decay, t)
             if _tame(move):
-                self._accept(move, index)
+                self._accept(move, where)
                 return Y
             self.brake /= 2
             self.cap = min(self.cap, 1.0)
@@ -140,8 +144,8 @@ class HebbianRule:
             return NO_ESTIMATE
         return self.brake * self.running.eta0, self.running.floor, *self.running.forms()
 
-    def _accept(self, move, index):
-        self.A = _combine(move[0], self.A, move[1], index)
+    def _accept(self, move, where):
+        self.A = _combine(move[0], self.A, move[1], where)
         if self.running is not None:
             self.running.follow(*move[:2])
 
@@ -198,12 +202,12 @@ class MetaDescentRule(HebbianRule):
         smd_sweep(C, K, rates.copy(), decay, t, self.cap, self.settings, *state)
         return (XA, XB, N, S, rho), Y
 
-    def _accept(self, move, index):
+    def _accept(self, move, where):
         XA, XB, self.N, self.S, self.rho = move
         r = len(self.A)
-        B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], index)
+        B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], where)
         B += in_type_of(XB[:, r : 2 * r], B) @ self.B
-        self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], index), B
+        self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], where), B
         if self.running is not None:
             self.running.follow(XA[:, :r], XA[:, 2 * r :])
 
@@ -236,8 +240,8 @@ class OrthonormalRule(HebbianRule):
         (T, D), Y = super()._propose(C, K, rates, decay, t)
         return orthonormalize(T, D, self.G, C, K, self._dtype), Y
 
-    def _accept(self, move, index):
-        super()._accept(move, index)
+    def _accept(self, move, where):
+        super()._accept(move, where)
         self.G = move[2]
 
 
@@ -310,10 +314,12 @@ def lengths_of(A) -> np.ndarray:
     return np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
 
 
-def _combine(T, A, D, index):
-    """T A + D E' in the dtype of A."""
-    A = in_type_of(T, A) @ A
-    A[:, index] += in_type_of(D, A)
+def _combine(T, A, D, where):
+    """T A + D E' in the dtype of A, with E' the unit rows of an index, or rows of coordinates."""
+    A, D = in_type_of(T, A) @ A, in_type_of(D, A)
+    if where.ndim == 2:
+        return A + D @ where
+    A[:, where] += D
     return A
 
 

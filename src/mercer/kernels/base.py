@@ -548,7 +548,8 @@ def row_squares(X):
         return np.einsum("ij,ij->i", X, X)
     if is_sparse(X):
         # A fifth of the time of X.multiply(X), which looks for the entries that both have.
-        squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
+        with np.errstate(over="ignore", under="ignore"):  # as of dense rows
+            squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
         return squares @ np.ones(X.shape[1], dtype=X.dtype)
     return array_namespace(X).sum(X * X, axis=1)
 
@@ -556,7 +557,8 @@ def row_squares(X):
 def wide_row_squares(X):
     """|x|^2 for every row in float64: squares of integers and float16 would overflow."""
     if is_sparse(X):
-        return row_squares(X.astype(np.float64))
+        blocks = (rows.astype(np.float64, copy=False) for rows in arrays.blocks_of(X))
+        return np.concatenate([row_squares(rows) for rows in blocks])
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     xp = array_namespace(X)
@@ -599,6 +601,10 @@ def fits_single(X) -> bool:
     return 1e-30 < largest < 1e30 or largest == 0
 
 
+# Distances of so many roundings of the largest entry are none.
+ROUNDINGS = 16
+
+
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
     """The median or mean distance between at most 1,000 rows; fewer if they are very wide."""
     from scipy.spatial.distance import cdist, pdist
@@ -613,8 +619,8 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
         sample = arrays.some_of(X, np.sort(rng.choice(X.shape[0], most, replace=False)))
     n, step = sample.shape[0], min(128, arrays.block_rows(X))
     # Squares of huge or tiny numbers would overflow or underflow.
-    unit = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
-    unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
+    largest = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
+    unit = 1.0 if largest == 0 or 1e-100 < largest < 1e100 else largest
 
     def scaled(i):
         # Indexing loads blocks that are not in memory.
@@ -628,9 +634,13 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
             part = pdist(rows, metric) if i == j else cdist(rows, scaled(j), metric).ravel()
             distances[done : done + part.size] = part
             done += part.size
-    if kind == "mean":
-        return unit * float(distances.mean())
-    return unit * float(np.median(distances, overwrite_input=True))
+    # Sorted in place: a copy would take as much again.
+    middle = distances.mean() if kind == "mean" else np.median(distances, overwrite_input=True)
+    typical = float(middle)
+    # Rows that differ by their rounding are equal.
+    eps = np.finfo("float32" if arrays.dtype_name(X.dtype) == "float32" else "float64").eps
+    rounding = ROUNDINGS * float(eps) * largest / unit * X.shape[1] ** 0.5
+    return unit * typical if typical > rounding else 0.0
 
 
 def centering_spread(kernel, X) -> float:

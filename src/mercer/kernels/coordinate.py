@@ -185,8 +185,10 @@ def columns_of(X, Z, *settings):
 
 
 def contiguous(X):
-    """Rows as a contiguous NumPy array, which compiled loops need."""
-    return np.ascontiguousarray(X.toarray() if is_sparse(X) else to_numpy(X))
+    """Rows as a contiguous NumPy array of a type that compiled loops know."""
+    rows = X.toarray() if is_sparse(X) else to_numpy(X)
+    half = rows.dtype.kind == "f" and rows.itemsize == 2
+    return np.ascontiguousarray(rows, np.float32 if half else rows.dtype.newbyteorder("="))
 
 
 def chi2_term(x, z):

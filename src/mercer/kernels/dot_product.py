@@ -15,7 +15,7 @@ from ..compute import (
     row_blocks,
     to_numpy,
 )
-from ..compute.arrays import Array, block_rows, blocks_of
+from ..compute.arrays import Array, block_rows, blocks_of, csr_of
 from . import base
 
 
@@ -235,17 +235,10 @@ class Cosine(DotProductKernel):
         if not bool(inside.all()):
             xp, sizes = array_namespace(norms), largest_entries(X)
             sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
-            if is_sparse(X):
-                # The reciprocal of a small number may overflow: multiply by its root twice.
-                roots = (sizes**-0.5)[:, None]
-                X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
-            else:
-                X = X / sizes[:, None]
+            X = over_rows(X, sizes)
             norms = base.row_squares(X) ** 0.5
         norms[norms == 0] = 1
-        if is_sparse(X):
-            return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
-        return X / norms[:, None]
+        return over_rows(X, norms)
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """(z / |z| - k x / |x|) / |x|; zero for a zero row."""
@@ -259,6 +252,14 @@ class Cosine(DotProductKernel):
         sizes = largest_entries(X)
         xp = array_namespace(sizes)
         return xp.asarray(sizes > 0, dtype=xp.float64)
+
+
+def over_rows(X, sizes):
+    """X with every row divided by its size; sparse rows share their places with X."""
+    if not is_sparse(X):
+        return X / sizes[:, None]
+    numbers = X.data / np.repeat(sizes.astype(X.dtype), np.diff(X.indptr))
+    return csr_of(numbers, X.indices, X.indptr, X.shape[1], type(X))
 
 
 def unit_gradient(X, V):
@@ -275,7 +276,7 @@ def unit_gradient(X, V):
 def largest_entries(X):
     """max |x_k| of every row, (n,)."""
     if is_sparse(X):
-        return abs(X).max(axis=1).toarray().ravel()
+        return np.concatenate([abs(rows).max(axis=1).toarray().ravel() for rows in blocks_of(X)])
     xp = array_namespace(X)
     ends = ((xp.max(block, axis=1), -xp.min(block, axis=1)) for block in blocks_of(X))
     return xp.concat([xp.maximum(*both) for both in ends])

@@ -23,6 +23,12 @@ MISPLACED = (
 )
 
 
+NO_BATCHES = (
+    "A model that learns batch by batch does not keep objects of earlier batches, with which a "
+    "BlockFunction compares new ones. Use KernelPCA(basis='landmarks') on all of them."
+)
+
+
 @dataclass(eq=False, repr=False)
 class Callable(DirectKernel):
     """The user's function of two rows, called pair by pair: correct and slow.
@@ -191,7 +197,7 @@ class BlockFunction(DirectKernel):
 
     ``KernelPCA(kernel=BlockFunction(f)).fit(strings)``; ``transform`` takes objects too. Values
     between objects of the fit that were asked for are kept in an eighth of `memory`, and not asked
-    for again: m landmarks of n objects cost at most n m + m^2.
+    for again: m landmarks of n objects cost at most n m + m^2, or n (m + 1) and a few if n > m^2.
 
     Parameters
     ----------

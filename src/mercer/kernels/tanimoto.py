@@ -18,7 +18,7 @@ from . import base
 from .coordinate import by_columns, contiguous
 
 # Seconds of a value and of each column: packed bytes, bits that are packed here, and counts.
-PACKED, BITS, COUNTS = (2e-9, 3e-11), (2e-9, 4e-12), (2.5e-9, 2e-10)
+PACKED, BITS, COUNTS = (1.4e-9, 9e-12), (1.6e-9, 2e-12), (3e-9, 4e-11)
 BYTES = base.Domain("packed (bytes from 0 to 255)", 0.0, 255.0)
 # Rows prepared at once.
 PACK_ROWS = 512

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from ..compute import row_blocks, self_product
+from ..compute import row_blocks
 from ..exceptions import tell
 from ..kernels.function import check_signature, finite_number, single_rows
 
@@ -57,16 +57,17 @@ class EuclideanDistance:
 class MetricDistance:
     """A metric of scikit-learn or SciPy by name, or a function of two rows."""
 
-    def __init__(self, metric, params, X):
+    def __init__(self, metric, params, moments):
         self.metric = metric
         if callable(metric):
             check_signature(metric, params)
         self.params = dict(params or {})
         # Settings that come from all the data, which a block must not guess anew.
-        if metric == "seuclidean" and "V" not in self.params:
-            self.params["V"] = np.var(X, axis=0, ddof=1)
-        elif metric == "mahalanobis" and "VI" not in self.params:
-            self.params["VI"] = np.linalg.inv(self_product(X - X.mean(axis=0)) / (len(X) - 1)).T
+        setting = {"seuclidean": "V", "mahalanobis": "VI"}.get(str(metric), "")
+        if setting and setting not in self.params:
+            of = moments()
+            S = of.scatter / (of.count - 1)
+            self.params[setting] = np.diag(S) if setting == "V" else np.linalg.inv(S).T
 
     def __call__(self, rows, columns):
         name = f"The metric {getattr(self.metric, '__name__', self.metric)}"
@@ -145,10 +146,14 @@ def check_distance(distance, X) -> None:
     check_landmark_block(D)
 
 
-def make_distance(metric, params, X):
-    """The distance of a name or of a function of two rows, with its settings from X."""
+def make_distance(metric, params, X, moments=None):
+    """The distance of a name or of a function of two rows.
+
+    Euclidean ones are taken about the rows X; settings of others are of the `Moments` of all rows,
+    ``moments()``.
+    """
     plain = metric in EUCLIDEAN if isinstance(metric, str) else False
-    return EuclideanDistance(X) if plain and not params else MetricDistance(metric, params, X)
+    return EuclideanDistance(X) if plain and not params else MetricDistance(metric, params, moments)
 
 
 def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
@@ -164,13 +169,18 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
         if not numbers or index.min() < -n or index.max() >= n:
             raise ValueError(f"landmarks must be row numbers below n_samples={n}.")
         return index % n
+    return np.sort(rng.choice(n, landmark_count(landmarks, n), replace=False))
+
+
+def landmark_count(landmarks, n: int) -> int:
+    """How many landmarks a number or a share of n rows means."""
     m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
     if m > n:
         tell(
-            f"landmarks={m} is more than n_samples={n}: all rows are landmarks. None is the exact "
-            "method."
+            f"landmarks={m} is more than n_samples={n}: every row is a landmark. Leave landmarks "
+            "out for the exact method."
         )
-    return np.sort(rng.choice(n, min(m, n), replace=False))
+    return min(m, n)
 
 
 def check_matrix(D) -> None:

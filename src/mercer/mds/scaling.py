@@ -25,17 +25,28 @@ from scipy.spatial.distance import cdist
 
 from ..bases import PrecomputedBasis
 from ..bases.points import PointBasis
+from ..bases.whitening import on_host
+from ..compute import is_sparse
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
-from ..fitting.certificate import NO_ROUNDING, Certificate, Rounding, certify
-from ..fitting.moments import Moments
+from ..fitting.certificate import Certificate, Rounding, certify
+from ..fitting.expansion import OfExpansion
+from ..fitting.functions import CountOf, SurveyOf, Together, sampled_numbers
+from ..fitting.moments import Moments, RowFunction
 from ..fitting.problems import EPS, Problem, roundings_of
+from ..fitting.task import WITNESS
 from ..kernels import Kernel, Precomputed, SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers.base import orthonormal_against, small_eigh
-from .distances import EuclideanDistance, LiftedDistance, check_landmark_block
+from .distances import (
+    EuclideanDistance,
+    LiftedDistance,
+    check_entries,
+    check_landmark_block,
+    landmark_count,
+)
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.
 ZERO_SHARE = 1e-12
@@ -119,6 +130,8 @@ class LinearMap:
     mean: Annotated[np.ndarray, "d"]
     rotation: Annotated[np.ndarray, "d p"]
 
+    size = property(lambda self: self.rotation.shape[1])
+
     def __call__(self, X) -> np.ndarray:
         """(X - mean) Q, (n, p)."""
         return (X - self.mean) @ self.rotation
@@ -146,6 +159,11 @@ class DistanceMap:
     offset: Annotated[np.ndarray, "k"]
     rotation: Annotated[np.ndarray, "k p"] | None = None
 
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return (self.weights if self.rotation is None else self.rotation).shape[1]
+
     def __call__(self, D) -> np.ndarray:
         """Coordinates for distances D (not squared), (n, m) to (n, p)."""
         Y = (-0.5 * np.square(D)) @ self.weights - self.offset
@@ -159,6 +177,73 @@ class DistanceMap:
 
 
 @dataclass(frozen=True)
+class Placing:
+    """A map with the points that it takes distances to: coordinates of rows wherever they are.
+
+    Attributes
+    ----------
+    map : LinearMap or DistanceMap
+    basis : PointBasis
+        The points, and minus half of the squared distance to them as a kernel.
+    """
+
+    map: Any
+    basis: Any
+
+    @classmethod
+    def of(cls, place: Any, distance: Any, points: Any, engine: Any) -> "Placing":
+        """From a map, a distance, and the points that it is taken to."""
+        return cls(place, PointBasis(SquaredDistance(distance), points, engine))
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """Coordinates of a block of rows, (n, p)."""
+        if isinstance(self.map, LinearMap):
+            return self.map(rows)
+        D = self.basis.kernel.distance(rows, self.basis.points)
+        check_entries(D, "X")
+        return self.map(D)
+
+    def coordinates(self, rows: Any) -> np.ndarray:
+        """Coordinates of any number of rows, block by block."""
+        rows = dense(rows)
+        (n, d), engine = rows.shape, self.basis.engine
+        width = d if isinstance(self.map, LinearMap) else 4 * self.basis.size
+        Y = np.empty((n, self.map.size))
+        engine.map_rows(lambda block: self(rows[block]), n, block_rows(engine, width), Y)
+        return Y
+
+    def of_rows(self) -> OfExpansion:
+        """The coordinates as a function of rows."""
+        this: Any = self
+        return OfExpansion(this, Placing.coordinates, (self.map.size,), "coordinates")
+
+
+@dataclass(frozen=True)
+class PlacedMoments(RowFunction):
+    """Moments of the coordinates of rows; of the rows themselves where no map is given."""
+
+    engine: Any
+    placing: Placing | None = None
+
+    def moved(self, engine):
+        placing = self.placing
+        if placing is not None:
+            placing = replace(placing, basis=placing.basis.moved(engine))
+        return PlacedMoments(engine, placing)
+
+    def __call__(self, rows, first):
+        (n, d), placing = rows.shape, self.placing
+
+        def moments(block):
+            if placing is None:
+                return Moments.of_blocks([on_host(rows[block], dense=True)])
+            return Moments.of_blocks([placing(dense(rows[block]))])
+
+        width = d if placing is None else d + 4 * placing.basis.size
+        return self.engine.sum_rows(moments, n, block_rows(self.engine, width))
+
+
+@dataclass(frozen=True)
 class ScalingResult:
     """What the eigenpairs of a scaling problem become.
 
@@ -166,7 +251,8 @@ class ScalingResult:
     ----------
     map : LinearMap or DistanceMap
         Places new points.
-    embedding : array of shape (n, p)
+    embedding : array of shape (n, p) or None
+        None of rows that are not one array, which the map is yet to be applied to.
     values : array of shape (p,)
         Eigenvalues, zero where there is no positive one.
     pairs : Eigenpairs
@@ -199,8 +285,10 @@ class ScalingProblem(Problem):
         Rows that a plan is made for.
     distance : callable
         ``distance(rows, columns)`` between two blocks of points, with its additive constant.
-    points, anchors : arrays
-        All points, and those that distances are taken to: all, or the landmarks.
+    points : array or None
+        All points, where they are one array.
+    anchors : array
+        Those that distances are taken to: all, or the landmarks.
     index : array of int or None
         Row numbers of the landmarks.
     dimensions : int or None
@@ -215,7 +303,7 @@ class ScalingProblem(Problem):
     basis: Any
     n_rows: int
     distance: Any
-    points: np.ndarray
+    points: Any
     anchors: np.ndarray
     index: np.ndarray | None
     dimensions: int | None
@@ -250,43 +338,30 @@ class ScalingProblem(Problem):
         values, vectors = widened(values, p), widened(pairs.vectors, p)
         clipped = replace(pairs, values=values, vectors=vectors, residuals=residuals)
         place, Y, spectrum, certificate = self.placed(clipped)
-        signs = peak_signs(Y)
-        Y = Y * signs
-        statements = spectrum, certificate, self.misfit(Y)
-        return ScalingResult(place.turned(signs), Y, values, pairs, *statements, self)
+        signs = peak_signs(self.shown(place, Y))
+        place, Y = place.turned(signs), None if Y is None else Y * signs
+        statements = spectrum, certificate, self.misfit(place, Y)
+        return ScalingResult(place, Y, values, pairs, *statements, self)
+
+    def shown(self, place: Any, Y: Any) -> np.ndarray:
+        """Coordinates whose largest entries are positive: those of all points."""
+        return Y
 
     @abstractmethod
     def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
         """The map, coordinates of all points, spectrum and certificate; no value is negative."""
 
-    def misfit(self, Y) -> tuple[float, float]:
-        """Squared error of inner products (strain) and stress-1, on all pairs or a sample of them.
-
-        Distances are those with the constant. Inner products are about the mean of the pairs
-        looked at.
-        """
-        n, index = len(self.points), self.index
-        width = min(n, max(64, self.engine.memory // (48 * SAMPLE_ROWS)))
-        points, anchors, placed, Z = self.points, self.anchors, Y, Y
-        if n > min(ALL_PAIRS_ROWS, width):
-            rng = deepcopy(self.rng)  # the same sample each time
-            columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
-            rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
-            points, placed = some_of(points, columns), Y[columns]
-            if index is None:
-                anchors, Z = some_of(anchors, rows), Y[rows]
-        if index is not None:
-            anchors, Z = anchors[:SAMPLE_ROWS], Y[index[:SAMPLE_ROWS]]
-        # A few points at a time where they have many columns.
-        D = SquaredDistance(self.distance)(points, anchors, np.float64)
-        D *= -2.0
-        np.sqrt(D, out=D)
-        E = cdist(placed, Z)
-        E -= D
-        stress = math.sqrt(float(np.vdot(E, E)) / max(float(np.vdot(D, D)), TINY))
-        gap = double_centered(D)
-        gap -= (placed - placed.mean(axis=0)) @ (Z - Z.mean(axis=0)).T
-        return float(np.vdot(gap, gap)) / gap.size * n**2, stress
+    def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
+        """Strain and stress-1, on all pairs or a sample of them; see `misfit`."""
+        n, points = len(self.points), self.points
+        width = judged(self.engine, n)
+        if n <= min(ALL_PAIRS_ROWS, width):
+            return misfit(distances_of(self.distance, points, points), Y, Y, n)
+        rng = deepcopy(self.rng)  # the same sample each time
+        columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
+        rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
+        D = distances_of(self.distance, some_of(points, columns), some_of(points, rows))
+        return misfit(D, Y[columns], Y[rows], n)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -383,19 +458,25 @@ class LandmarkProblem(ScalingProblem):
 
     Attributes
     ----------
-    first : DistanceMap
+    first : Placing
         Of the landmarks, by all of their eigenpairs above the noise.
     landmark_spectrum : Spectrum
     coordinates : array of shape (n, k) or None
         What `first` makes of all points, where the budget holds it.
     moments : Moments
         Of these.
+    between : array of shape (m, m)
+        Distances between the landmarks.
+    judges : array
+        Uniform points on which the fit is measured.
     """
 
-    first: DistanceMap
+    first: Placing
     landmark_spectrum: Spectrum
     coordinates: np.ndarray | None
     moments: Moments
+    between: np.ndarray
+    judges: Any
 
     def count_to_find(self, r: int) -> int:
         return self.size
@@ -404,44 +485,73 @@ class LandmarkProblem(ScalingProblem):
         """As the distances between the landmarks have it."""
         return self.dimensions or 1
 
-    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
-        moments, n, Q = self.moments, len(self.points), pairs.vectors * (pairs.values > 0)
-        place = replace(self.first, offset=self.first.offset + moments.mean, rotation=Q)
+    def placed(self, pairs: Any) -> tuple[Any, Any, Spectrum, Certificate]:
+        moments, first, Q = self.moments, self.first.map, pairs.vectors * (pairs.values > 0)
+        place = replace(first, offset=first.offset + moments.mean, rotation=Q)
         if self.coordinates is not None:
-            Y = (self.coordinates - moments.mean) @ Q
+            Y: Any = (self.coordinates - moments.mean) @ Q
         else:
-            Y, rows = np.empty((n, Q.shape[1])), block_rows(self.engine, 4 * len(self.anchors))
-            self.engine.map_rows(
-                lambda block: place(self.distance(self.points[block], self.anchors)), n, rows, Y
-            )
+            placing = replace(self.first, map=place)
+            Y = None if self.points is None else placing.coordinates(self.points)
         # The landmarks' spectrum on the scale of all points, whose positive part is known.
-        squares = np.square(self.first.weights).sum(axis=0)
+        squares = np.square(first.weights).sum(axis=0)
         used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
         factor, of = total / max(used, TINY), self.landmark_spectrum
         spectrum = Spectrum(factor * of.total, factor * of.absolute, factor * of.least, exact=False)
-        # Nothing bounds what distances between other points are.
-        unbounded = Eigenpairs(pairs.values, Q, np.zeros(Q.shape[1]), bounded=False)
-        return place, Y, spectrum, certify(unbounded, n, total, (NO_ROUNDING,))
+        # Nothing bounds what distances between other points are, nor what they do to eigenvalues.
+        ends = np.full(Q.shape[1], np.inf)
+        return place, Y, spectrum, Certificate("estimate", -ends, ends, None, None, pairs.converged)
+
+    def shown(self, place: Any, Y: Any) -> np.ndarray:
+        """The landmarks: no order of the rows changes their signs."""
+        return place(self.between)
+
+    def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
+        D = np.asarray(self.distance(self.judges, self.anchors), dtype=float)
+        placed, Z = place(D), place(self.between[:SAMPLE_ROWS])
+        return misfit(D[:, :SAMPLE_ROWS], placed, Z, self.n_rows)
 
 
-def scaling_problem(task, distance, anchors, index, correction) -> ScalingProblem:
-    """The problem of a distance between the points of a task, by the way that fits it.
+def misfit(D, placed, Z, n: int) -> tuple[float, float]:
+    """Squared error of inner products (strain) of n points, and stress-1, on some of the pairs.
 
-    `correction` is that of the estimator, and the rest as of `ScalingProblem`.
+    Of points whose coordinates are `placed` with some whose are Z; D are their distances, with the
+    constant. Inner products are about the mean of the pairs looked at.
+    """
+    E = cdist(placed, Z)
+    E -= D
+    stress = math.sqrt(float(np.vdot(E, E)) / max(float(np.vdot(D, D)), TINY))
+    gap = double_centered(D)
+    gap -= (placed - placed.mean(axis=0)) @ (Z - Z.mean(axis=0)).T
+    return float(np.vdot(gap, gap)) / gap.size * n**2, stress
+
+
+def distances_of(distance, points, anchors) -> np.ndarray:
+    """Distances, a few points at a time where they have many columns."""
+    D = SquaredDistance(distance)(points, anchors, np.float64)
+    D *= -2.0
+    return np.sqrt(D, out=D)
+
+
+def judged(engine, n: int, m: int = SAMPLE_ROWS) -> int:
+    """Points at most whose distances to a sample of m fit the budget."""
+    return min(n, max(64, engine.memory // (48 * max(m, SAMPLE_ROWS))))
+
+
+def scaling_problem(task, distance, correction) -> ScalingProblem:
+    """The problem of a distance between all points of a task, by the way that fits it.
+
+    `correction` is that of the estimator.
     """
     points, engine, (n, d) = task.array, task.engine, task.array.shape
     asked = None if task.count_asked is None else min(task.count_asked, n)
-    parts: dict = {"points": points, "anchors": anchors, "index": index, "rng": task.rng}
+    parts: dict = {"points": points, "anchors": points, "index": None, "rng": task.rng}
     parts |= {"distance": distance, "dimensions": asked, "engine": engine}
-    if index is not None:
-        return landmark_problem(parts, task.n_components, correction)
     if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
         operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
         problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
         return problem if correction is None else problem.lifted(task.tol)
-    moments = engine.sum_rows(
-        lambda block: Moments.of_blocks([points[block].astype(float)]), n, block_rows(engine, d)
-    )
+    moments = task.rows.sum(PlacedMoments(engine))
     G = moments.scatter
     if d > n:
         G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
@@ -450,40 +560,91 @@ def scaling_problem(task, distance, anchors, index, correction) -> ScalingProble
     return EuclideanProblem(**parts, moments=moments)
 
 
-def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> LandmarkProblem:
-    """The problem of all points in the coordinates that the landmarks give them.
+def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProblem:
+    """The problem of all points in the coordinates that the landmarks give them, wherever they are.
 
-    `parts` are those of `ScalingProblem`.
+    Parameters as of `scaling_problem`, and the landmarks.
     """
-    distance, points, anchors = parts["distance"], parts["points"], parts["anchors"]
-    engine, p, n = parts["engine"], parts["dimensions"], len(points)
-    D = np.asarray(distance(points[parts["index"]], anchors), dtype=float)
+    engine, rows, n = task.engine, task.rows, count_of(task.rows)
+    p = None if task.count_asked is None else min(task.count_asked, n)
+    D = np.asarray(distance(marks.chosen, marks.anchors), dtype=float)
     check_landmark_block(D)
-    D = (D + D.T) / 2
+    D, constant = (D + D.T) / 2, 0.0
     if p is None or correction is not None:
         values = eigvalsh(double_centered(D))[::-1]
-        p = fewest(values, n_components, float(values @ values)) if p is None else p
+        p = fewest(values, task.n_components, float(values @ values)) if p is None else p
         if correction is not None:
             distance = with_constant(distance, -values[-1], np.mean(np.square(D)))
-            parts["constant"] = distance.constant
-            D = distance.lift(D) if distance.constant else D
-    first, spectrum = landmark_map(D, p)
-    rows, width = block_rows(engine, 4 * len(D)), first.weights.shape[1]
-
-    def place(block):
-        return first(distance(points[block], anchors))
-
+            constant = distance.constant
+            D = distance.lift(D) if constant else D
+    place, spectrum = landmark_map(D, p)
+    first = Placing.of(place, distance, marks.anchors, engine)
     # Distances may be expensive: each is computed once if the coordinates fit the budget.
-    Y = np.empty((n, width)) if 8 * n * width <= engine.memory else None
-    if Y is not None:
-        engine.map_rows(place, n, rows, Y)
-        moments = Moments.of_blocks([Y.copy()])
+    Y = None
+    if task.array is not None and 8 * n * place.size <= engine.memory:
+        Y = first.coordinates(task.array)
+    if Y is None:
+        moments = rows.sum(PlacedMoments(engine, first), "summing moments", again=True)
     else:
-        moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
-    basis = PointBasis(SquaredDistance(distance), anchors, engine)
-    parts |= {"distance": distance, "dimensions": p, "moments": moments, "basis": basis}
+        moments = Moments.of_blocks([Y.copy()])
+    parts = {"distance": distance, "dimensions": p, "moments": moments, "basis": first.basis}
     parts |= {"operator": DenseOperator(moments.scatter), "n_rows": n, "coordinates": Y}
-    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum)
+    parts |= {"points": task.array, "engine": engine, "rng": task.rng, "constant": constant}
+    parts |= {"anchors": marks.anchors, "index": marks.index, "judges": marks.judges}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum, between=D)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Landmarks of a scaling problem.
+
+    Attributes
+    ----------
+    chosen, anchors : arrays
+        The landmarks as points whose distances are taken, and as points that these are taken to:
+        two numberings of a matrix of distances to landmarks alone.
+    index : array of int or None
+        Their numbers among all rows, where rows have numbers.
+    judges : array
+        Uniform points on which the fit is measured.
+    """
+
+    chosen: Any
+    anchors: Any
+    index: Any
+    judges: Any
+
+
+def marks_of(task, landmarks, index) -> Marks:
+    """Landmarks of rows wherever they are, the same for any kind of them.
+
+    `index` has row numbers where these were given, and else `landmarks` is a number or a share.
+    """
+    rows, seed, n = task.rows, task.seed, count_of(task.rows)
+    m = landmark_count(landmarks, n) if index is None else index.size
+    size = min(SAMPLE_COLUMNS, judged(task.engine, n, m))
+    judging = SurveyOf(size, seed ^ WITNESS)
+    if index is not None:
+        chosen = dense(rows.take(index))
+        return Marks(chosen, chosen, index, dense(rows.sample(size, judging.seed)))
+    if task.array is not None:
+        index = sampled_numbers(n, m, seed)
+        return Marks(*2 * (task.array[index],), index, rows.sample(size, judging.seed))
+    looking = Together((SurveyOf(m, seed), judging))
+    first, second = (seen.sample for seen in rows.sum(looking, "sampling rows", again=True).parts)
+    chosen = dense(first.rows)
+    return Marks(chosen, chosen, first.numbers, dense(second.rows))
+
+
+def count_of(rows) -> int:
+    """The number of rows; a pass where it is not known."""
+    n: int | None = rows.shape[0]
+    return rows.sum(CountOf(), "counting rows", again=True) if n is None else n
+
+
+def dense(rows) -> Any:
+    """Rows that distances can be taken between."""
+    return rows.toarray() if is_sparse(rows) else rows
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:

@@ -31,6 +31,9 @@ class SymmetricOperator(ABC):
     #: False where a draft may round some vectors far more than others, as rows of very different
     #: weights make it.
     even = True
+    #: The rows whose second moments it is, where they can be read again: ``samples(size)`` gives
+    #: blocks of so many; with their `count`, and ``times(factor)`` for those of a multiple.
+    samples: Any = None
 
     @abstractmethod
     def __matmul__(self, V):
@@ -123,6 +126,8 @@ class Multiple(SymmetricOperator):
         self.operator, self.factor = operator, factor
         self.shape, self.even = operator.shape, operator.even
         self.definite = operator.definite and factor > 0
+        if operator.samples is not None:
+            self.samples = operator.samples.times(factor)
 
     def __matmul__(self, V):
         return (self.operator @ V) * self.factor

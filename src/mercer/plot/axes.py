@@ -1,9 +1,34 @@
-"""Axes to draw on, arrays to draw, and how groups are told apart."""
+"""Axes to draw on, models and arrays to draw, and how groups are told apart."""
+
+from copy import copy
+from numbers import Integral
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..compute import is_sparse, to_numpy
+
+# How each function is called, for messages.
+CALLS = {
+    "attribution": "plot.attribution(model), with a fitted model that has `attribute`",
+    "contours": "plot.contours(model, X), with a fitted model and its rows of two columns",
+    "control_chart": "plot.control_chart(monitor, X), or plot.control_chart(monitor.chart(X))",
+    "convergence": "plot.convergence(model.history_), or several histories by name",
+    "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean)",
+    "embedding": "plot.embedding(model), with a fitted model that has `embedding_`",
+    "landmarks": "plot.landmarks(model, X), with a model fitted by landmarks, and rows",
+    "preimages": "plot.preimages(model), with a fitted model that has `inverse_transform`",
+    "scores": "plot.scores(model, X), or plot.scores(S) with the scores of a model",
+    "selection": "plot.selection(search), with a fitted KernelPCASearch or its selection_",
+    "eigengaps": "plot.eigengaps(model), with a fitted SpectralClustering",
+    "spectrum": "plot.spectrum(model), with a fitted model that has `eigenvalues_`",
+}
 
 # Shapes and dashes tell groups apart without color.
 MARKERS = "os^vDP*X<>"
@@ -32,19 +57,115 @@ def group_color(k: int) -> str:
     return GROUP_COLORS[k % len(GROUP_COLORS)]
 
 
-def new_axes(size=None):
-    return plt.subplots(layout="constrained", figsize=size)[1]
+def described(value: Any) -> str:
+    """What a value is, in few words."""
+    if isinstance(value, ModuleType | type):
+        return f"the {'module' if isinstance(value, ModuleType) else 'class'} {value.__name__}"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{type(value).__name__} of shape {shape}"
+    return f"{value!r:.60}"
 
 
-def row_of_axes(ax, count: int):
-    """`count` axes as an array: those given, or a new row of them."""
+def wrong_call(name: str, value: Any) -> TypeError:
+    """An error that says how a function of this folder is called."""
+    return TypeError(f"Call {CALLS[name]}. It got {described(value)}.")
+
+
+def is_model(value: Any) -> bool:
+    """Whether a value is an estimator, or the class of one; NotFittedError if it is not fitted."""
+    if not isinstance(value, BaseEstimator):
+        return isinstance(value, type) and issubclass(value, BaseEstimator)
+    check_is_fitted(value)
+    return True
+
+
+def model_with(name: str, value: Any, *members: str) -> Any:
+    """A fitted model that has these members, or the model within it; TypeError if there is none."""
+    if not is_model(value):
+        raise wrong_call(name, value)
+    inner = [vars(value).get(one) for one in ("best_estimator_", "model_")]
+    for model in [value, *inner]:
+        if isinstance(model, BaseEstimator) and set(members) <= set(dir(model)):
+            return model
+    raise wrong_call(name, value)
+
+
+def rows_of(name: str, X: Any) -> Any:
+    """Rows as they are, or an error that says how the function is called."""
+    if X is None:
+        raise TypeError(f"The rows are missing. Call {CALLS[name]}.")
+    if np.ndim(X) != 2:
+        raise wrong_call(name, X)
+    return X
+
+
+def scores_of(model: Any, X: Any) -> np.ndarray:
+    """Scores of rows, which may have lost the names of their columns."""
+    if "feature_names_in_" in vars(model) and not hasattr(X, "columns"):
+        model = copy(model)
+        del model.feature_names_in_
+    return dense(model.transform(X))
+
+
+def matrix(name: str, A: Any) -> np.ndarray:
+    """Numbers (n, r) of whatever holds rows, or an error that says how the function is called."""
+    rows = dense(A)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise wrong_call(name, A)
+    return rows
+
+
+def one_each(name: str, values: Any, n: int) -> Any:
+    """A value for each of n rows as an array, None of None, or an error that says how many."""
+    if values is None:
+        return None
+    values = np.asarray(to_numpy(values))
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name} has shape {values.shape}, and there are {n} rows. Give one value a row."
+        )
+    return values
+
+
+def axes_of(ax: Any, size: Any = None) -> Axes:
+    """The axes given, those of the figure given, or new ones."""
     if ax is None:
-        size = (0.6 + 3.2 * count, 3.2)
-        return plt.subplots(1, count, figsize=size, layout="constrained", squeeze=False)[1][0]
+        return plt.subplots(layout="constrained", figsize=size)[1]
+    if isinstance(ax, FigureBase):
+        panels: Any = ax.axes
+        if len(panels) > 1:
+            raise ValueError(f"The figure has {len(panels)} axes. Pass one of them as ax=.")
+        return panels[0] if panels else ax.subplots()
+    return _axes(ax)
+
+
+def _axes(ax: Any) -> Axes:
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"ax= takes axes or a figure of matplotlib, and got {described(ax)}. Leave ax out for "
+            "a new figure."
+        )
+    return ax
+
+
+def whole_ticks(ax: Axes) -> None:
+    """Whole numbers below the axes: passes, components and columns have no fractions."""
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+
+
+def row_of_axes(ax: Any, count: int) -> np.ndarray:
+    """`count` axes as an array: those given, or a new row of them, in the figure given if any."""
+    if ax is None:
+        ax = plt.figure(figsize=(0.6 + 3.2 * count, 3.2), layout="constrained")
+    if isinstance(ax, FigureBase):
+        return ax.subplots(1, count, squeeze=False)[0]
     axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if axes.size and not any(isinstance(one, Axes) for one in axes):
+        _axes(ax)
     if axes.size != count:
         raise ValueError(f"{count} pictures need as many axes, and ax= has {axes.size}.")
-    return axes
+    return np.array([_axes(one) for one in axes], dtype=object)
 
 
 def dense(A):
@@ -54,8 +175,19 @@ def dense(A):
 
 def check_component(component, count: int) -> int:
     """The component's number, or an error that says which there are."""
-    if not 0 <= component < count:
+    if not isinstance(component, Integral):
+        raise TypeError(
+            f"component must be a whole number from 0 to {count - 1}; it is {described(component)}."
+        )
+    if not 0 <= int(component) < count:
         raise ValueError(
             f"component {component} does not exist: the model has {count}, counted from 0."
         )
     return int(component)
+
+
+def check_pair(components: Any, count: int) -> list[int]:
+    """Two numbers of components, or an error that says which there are."""
+    if np.shape(components) != (2,):
+        raise ValueError(f"components must be two numbers such as (0, 1); it is {components!r}.")
+    return [check_component(k, count) for k in components]

@@ -6,12 +6,27 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..compute.arrays import Array
 from ..preimage import FixedPoint
-from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes, row_of_axes
+from .axes import (
+    DASHES,
+    MARKERS,
+    axes_of,
+    check_component,
+    check_pair,
+    dense,
+    group_color,
+    is_model,
+    matrix,
+    model_with,
+    one_each,
+    row_of_axes,
+    rows_of,
+    scores_of,
+    whole_ticks,
+    wrong_call,
+)
 
 # White pixels between the images of a montage, and inches of its longer side.
 GAP = 1
@@ -19,24 +34,36 @@ MONTAGE = 7.0
 
 
 def scores(
-    S: Array, labels: Array = None, components: tuple[int, int] = (0, 1), ax: Axes | None = None
-) -> Array:
+    S: Any,
+    X: Array = None,
+    labels: Array = None,
+    components: tuple[int, int] = (0, 1),
+    ax: Any = None,
+) -> Axes:
     """Scatter of two components, one color and marker a label.
 
     Parameters
     ----------
-    S : array of shape (n, r)
+    S : fitted model, or array of shape (n, r)
+        A model with `transform`, or scores.
+    X : array of shape (n, n_features) or None
+        Rows of the model. After scores the labels may stand here: ``plot.scores(S, y)``.
     labels : array of shape (n,) or None
     components : pair of int
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
-    ax = ax or new_axes()
-    S = dense(S)
-    i, j = (check_component(k, S.shape[1]) for k in components)
+    if is_model(S):
+        S = scores_of(model_with("scores", S, "transform"), rows_of("scores", X))
+    elif labels is None:
+        labels = X
+    S = matrix("scores", S)
+    labels = one_each("labels", labels, len(S))
+    i, j = check_pair(components, S.shape[1])
+    ax = axes_of(ax)
     for k, (group, some) in enumerate(_groups(labels)):
         look = {"color": group_color(k), "marker": MARKERS[k % len(MARKERS)], "label": group}
         ax.scatter(S[some, i], S[some, j], s=14, alpha=0.7, linewidths=0, **look)
@@ -56,11 +83,11 @@ def _groups(labels):
 
 def contours(
     model: Any,
-    X: Array,
-    components: Any = (0, 1, 2),
+    X: Array = None,
+    components: Any = None,
     labels: Array = None,
     resolution: int = 120,
-    ax: Axes | None = None,
+    ax: Any = None,
 ) -> Any:
     """Lines of equal score over data of two columns, a picture a component.
 
@@ -73,34 +100,37 @@ def contours(
         Of data with two columns.
     X : array of shape (n, 2)
         Rows to show.
-    components : int or sequence of int
-        Components to show, at most as many as the model has.
+    components : int, sequence of int or None
+        Components to show, counted from 0; None for the first three.
     labels : array of shape (n,) or None
         A marker each.
     resolution : int
         Points of the grid along each side.
-    ax : matplotlib Axes, array of Axes or None
-        As many as components.
+    ax : matplotlib Axes, array of Axes, figure or None
+        As many axes as components.
 
     Returns
     -------
     array of matplotlib Axes
     """
-    X = dense(X)
-    if X.ndim != 2 or X.shape[1] != 2:
+    model = model_with("contours", model, "transform")
+    X = matrix("contours", rows_of("contours", X))
+    if X.shape[1] != 2:
         raise ValueError(
             f"Contours are drawn over data of two columns, and X has shape {X.shape}. Use "
             "plot.scores for other data, which shows components against each other."
         )
-    components = list(np.atleast_1d(components))
-    axes = row_of_axes(ax, len(components))
+    labels = one_each("labels", labels, len(X))
     low, high = X.min(axis=0), X.max(axis=0)
     margin = 0.1 * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T
     plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    S = dense(model.transform(plane.astype(X.dtype))).reshape(resolution, resolution, -1)
-    for k, panel in zip(components, axes, strict=True):
-        k = check_component(k, S.shape[2])
+    S = scores_of(model, plane.astype(X.dtype)).reshape(resolution, resolution, -1)
+    r = S.shape[2]
+    wanted = range(min(3, r)) if components is None else np.atleast_1d(components)
+    numbers = [check_component(k, r) for k in wanted]
+    axes = row_of_axes(ax, len(numbers))
+    for k, panel in zip(numbers, axes, strict=True):
         panel.contourf(x, y, S[:, :, k], levels=14, cmap="gray", alpha=0.75)
         panel.contour(x, y, S[:, :, k], levels=14, colors="0.15", linewidths=0.6)
         for i, (_, some) in enumerate(_groups(labels)):
@@ -112,7 +142,7 @@ def contours(
 
 
 def landmarks(
-    model: Any, X: Array, components: tuple[int, int] = (0, 1), ax: Axes | None = None
+    model: Any, X: Array = None, components: tuple[int, int] = (0, 1), ax: Any = None
 ) -> Axes:
     """A dictionary over its data: rows as pale dots, landmarks as ringed crosses.
 
@@ -126,35 +156,43 @@ def landmarks(
         A few thousand rows are enough to see.
     components : pair of int
         Scores to show if the data have more than two columns.
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
-    fitted = isinstance(model, BaseEstimator)
+    fitted, X = is_model(model), rows_of("landmarks", X)
+    model = model_with("landmarks", model, "transform") if fitted else matrix("landmarks", model)
     Z = vars(model).get("landmarks_", model) if fitted else model
-    plane = X.shape[1] == 2
+    plane = np.shape(X)[1] == 2
     if not plane and not fitted:
         raise ValueError(
-            f"Points of {X.shape[1]} columns have no place in a picture. Give the fitted model, "
-            "whose scores show them, or data of two columns."
+            f"Points of {np.shape(X)[1]} columns have no place in a picture. Give the fitted "
+            "model, whose scores show them, or data of two columns."
         )
     if Z is model and fitted:
         raise ValueError(
             f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', or "
             "give the landmarks as an array."
         )
-    ax = ax or new_axes()
-    i, j = (0, 1) if plane else components
-    rows, chosen = (dense(A) if plane else dense(model.transform(A)) for A in (X, Z))
+    rows, chosen = (matrix("landmarks", A) if plane else scores_of(model, A) for A in (X, Z))
+    i, j = check_pair((0, 1) if plane else components, rows.shape[1])
+    if chosen.shape[1] != rows.shape[1]:
+        raise wrong_call("landmarks", X)
+    ax = axes_of(ax)
     ax.scatter(rows[:, i], rows[:, j], s=8, color="0.75", linewidths=0, label="data")
     # A white ring keeps crosses apart from the dots beneath, in grey as in color.
     ax.scatter(chosen[:, i], chosen[:, j], s=60, color="white", marker="X", linewidths=0)
     name = f"{len(chosen)} landmarks"
     ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
     kind = "column" if plane else "component"
-    ax.set(xlabel=f"{kind} {i + 1}", ylabel=f"{kind} {j + 1}")
+    names = (
+        list(X.columns)
+        if plane and hasattr(X, "columns")
+        else [f"{kind} {i + 1}", f"{kind} {j + 1}"]
+    )
+    ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small", framealpha=0.6)
     return ax
 
@@ -165,7 +203,7 @@ def embedding(
     new: Array = None,
     new_colors: Array = None,
     components: tuple[int, int] = (0, 1),
-    ax: Axes | None = None,
+    ax: Any = None,
 ) -> Any:
     """Training rows by two coordinates of an embedding, and new rows as crosses among them.
 
@@ -180,25 +218,29 @@ def embedding(
     new_colors : array of shape (q,) or None
         As `colors`, for the new rows, if these are numbers.
     components : pair of int
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
-    check_is_fitted(model, "embedding_")
-    ax, Y = ax or new_axes(), dense(model.embedding_)
-    i, j = (check_component(k, Y.shape[1]) for k in components)
-    colors = None if colors is None else np.asarray(colors)
+    if is_model(model) and "embedding_" not in dir(model) and "transform" in dir(model):
+        raise TypeError(
+            f"{type(model).__name__} has scores and no embedding. Call plot.scores(model, X)."
+        )
+    Y = dense(model_with("embedding", model, "embedding_").embedding_)
+    i, j = check_pair(components, Y.shape[1])
+    colors, ax = one_each("colors", colors, len(Y)), axes_of(ax)
     shaded = colors is not None and colors.dtype.kind == "f"
     if shaded:
         low, high = float(np.min(colors)), float(np.max(colors))
         shades: dict[str, Any] = {"cmap": "viridis", "vmin": low, "vmax": high}
         ax.scatter(Y[:, i], Y[:, j], c=colors, s=10, linewidths=0, **shades)
     else:
-        scores(Y, colors, (i, j), ax)
+        scores(Y, colors, components=(i, j), ax=ax)
     if new is not None:
-        Z = dense(model.transform(new))
+        Z = scores_of(model, rows_of("embedding", new))
+        new_colors = one_each("new_colors", new_colors, len(Z))
         look = {"c": new_colors, **shades} if shaded and new_colors is not None else {"c": "black"}
         ax.scatter(Z[:, i], Z[:, j], marker="x", s=36, linewidths=1.2, **look)
     for k, name in ((i, "x"), (j, "y")):
@@ -213,7 +255,7 @@ def preimages(
     images: Any = None,
     n_steps: int = 7,
     span: float = 2.0,
-    ax: Axes | None = None,
+    ax: Any = None,
 ) -> Any:
     """What a component means: pre-images on a walk along it through the mean.
 
@@ -227,23 +269,25 @@ def preimages(
     n_steps : int
     span : float
         The walk goes from -span to span standard deviations of the component.
-    ax : matplotlib Axes or None
+    ax : matplotlib Axes, figure or None
 
     Returns
     -------
     matplotlib Axes
     """
+    model = model_with("preimages", model, "inverse_transform", "explained_variance_")
     steps = steps_along(span, n_steps)
     rows = walk(model, component, steps)
     labels = [f"{step:+.3g}" for step in steps]
     if images is None:
-        ax = ax or new_axes()
+        ax = axes_of(ax)
         # Lightness grows along the walk, and no curve is as pale as paper.
         colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, n_steps))
         columns = np.arange(1, rows.shape[1] + 1)
         for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
             ax.plot(columns, row, color=colors[k], linestyle=DASHES[k % len(DASHES)], label=label)
         ax.set_xlabel("column")
+        whole_ticks(ax)
         ax.legend(title="standard deviations", fontsize="small", ncols=2, framealpha=0.6)
     else:
         lines = [as_images(rows, images)]
@@ -291,26 +335,35 @@ def walk(model, component: int, steps):
 
 
 def denoised(
-    noisy: Array, result: Array, clean: Array = None, images: Any = None, ax: Axes | None = None
+    noisy: Any, result: Array = None, clean: Array = None, images: Any = None, ax: Any = None
 ) -> Any:
     """Noisy rows, the same denoised, and the clean ones if they are known.
 
     Parameters
     ----------
     noisy, result : arrays of shape (n, d), or images of shape `images`
+        A fitted model and noisy rows stand for the rows and what the model makes of them.
     clean : array of the same shape or None
     images : (h, w), (h, w, channels) or None
         Shape of a row as an image: one picture, in which a kind is a line of images. None
         draws rows as curves over their columns, a picture each.
-    ax : matplotlib Axes, array of Axes or None
+    ax : matplotlib Axes, array of Axes, figure or None
         One for images; for curves as many as rows.
 
     Returns
     -------
     matplotlib Axes, or array of them for curves
     """
+    if is_model(noisy):
+        model = model_with("denoised", noisy, "denoise")
+        noisy, result = result, model.denoise(rows_of("denoised", result))
+    if result is None:
+        raise wrong_call("denoised", noisy)
     kinds = {"noisy": noisy, "denoised": result, "clean": clean}
     kinds = {name: dense(rows) for name, rows in kinds.items() if rows is not None}
+    for rows in kinds.values():
+        if rows.dtype.kind not in "biuf":
+            raise wrong_call("denoised", rows)
     if len({rows.shape for rows in kinds.values()}) > 1:
         shapes = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
         raise ValueError(f"The rows must be the same, of one shape; they are {shapes}.")
@@ -339,8 +392,8 @@ def denoised(
 
 def as_images(rows, shape):
     """Rows (n, d), or one image, as images (n, h, w[, channels])."""
-    shape = tuple(shape)
-    fits = rows.shape == shape or rows.shape[-1] == int(np.prod(shape))
+    shape = tuple(np.atleast_1d(shape).tolist())
+    fits = rows.ndim and (rows.shape == shape or rows.shape[-1] == int(np.prod(shape)))
     if len(shape) not in (2, 3) or not fits or not rows.size:
         raise ValueError(
             f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
@@ -362,7 +415,7 @@ def _montage(ax, lines, measured):
     padded = (np.pad(images, gaps, constant_values=1.0) for images in shown)
     picture = np.concatenate([np.concatenate(list(images), axis=1) for images in padded])
     h, w = picture.shape[:2]
-    ax = ax or new_axes((MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
+    ax = axes_of(ax, (MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
     ax.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_yticks([])
     ax.tick_params(length=0)

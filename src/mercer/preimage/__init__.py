@@ -22,9 +22,9 @@ Noise shrinks scores, whatever the method: `Compensation` undoes that for Gaussi
 from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
 from ..kernels import RBF, Linear
 from .base import FittedPreimage, Preimage, Preimages
-from .compensation import Compensation
 from .distance import DistanceMDS
 from .fixed_point import FixedPoint
+from .noise import Compensation
 from .ridge import KernelRidge, ridge_inverse
 
 PREIMAGES: dict[str, type[Preimage]] = {

@@ -15,6 +15,7 @@ from ..compute.linalg import cholesky, self_product, solve_positive, solve_trian
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel
+from ..kernels.base import float_dtype
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 
 # Bytes at the peak for each pair of centers.
@@ -59,13 +60,13 @@ class KernelRidge(Preimage):
                     f"Give at least {format_bytes(CENTER_BYTES * 20**2)}."
                 )
             tell(
-                f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}: "
-                f"{room:,} are taken, which {allowed} holds."
+                f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}, more "
+                f"than {allowed} holds: {room:,} centers are used."
             )
             size = room
         # Two rows for each center: more change the answer little.
         rows = some_rows(X, 2 * size)
-        dtype = np.dtype(dtype_name(rows.dtype))
+        dtype = np.dtype(dtype_name(float_dtype(rows)))
         S, rows = (to_numpy(A).astype(float) for A in (expansion.scores(rows), rows))
         if size <= room:
             S, rows = engine.asarray(S), engine.asarray(rows)

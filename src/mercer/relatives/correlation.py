@@ -18,7 +18,7 @@ import numpy as np
 from ..bases import Basis, ColumnBasis
 from ..compute import to_numpy
 from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
-from ..fitting.certificate import PROVEN_SHARE, Certificate, leading
+from ..fitting.certificate import PROVEN_SHARE, Certificate, leading, stand_above
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import Problem
@@ -181,8 +181,11 @@ class CorrelationProblem(Problem):
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)
         first, second = self.view.expanded(A), self.other.expanded(B)
-        # As of kernel PCA: the largest score of a training row is positive.
-        signs = peak_signs(to_numpy(first.scores(self.inner.model_rows)))
+        # As of kernel PCA: the largest score of a training row is positive, or of a landmark where
+        # not all rows are kept, which no order of the rows changes.
+        rows, points = self.inner.model_rows, self.basis.points
+        rows = rows if points is None or rows.shape[0] >= self.inner.count else points
+        signs = peak_signs(to_numpy(first.scores(rows)))
         penalties = [self.regularization * float(np.trace(v.moments.scatter)) for v in views]
         definite = all(v.basis.kernel.definite and v.basis.exact_norms for v in views)
         certain = definite and min(penalties) > 0
@@ -222,7 +225,8 @@ def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certifi
     lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
     upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
     kind: Any = "bound" if certain else "estimate"
-    proven = leading(upper - lower <= PROVEN_SHARE) if certain else 0
+    clear = stand_above(values, upper - lower) & (upper - lower <= PROVEN_SHARE)
+    proven = leading(clear & certain)
     return Certificate(kind, lower, upper, None, None, True, n_proven=proven)
 
 

@@ -9,10 +9,22 @@ different units can be compared.
 *Above noise* (parallel analysis; Horn 1965, Buja & Eyuboglu 1992). Every column is shuffled on its
 own, which keeps the columns and takes away what they have to do with each other, and the
 eigenvalues of the same kernel on such rows are the null. Where columns are independent the data
-are one more such shuffle, so that the first component is called real with probability alpha and no
-more, for any kernel and any number of rows. Components count up to the first that does not stand
-above its null. That is careful with the later ones: the null shares out all of the variance, that
-of the components before included.
+are one more such shuffle, so that the first component is called real with the probability `level`
+and no more, for any kernel and any number of rows. It is judged by how uneven the whole spectrum
+is, sum l^2 / (sum l)^2: a ring has two components of one size, neither of which need be large.
+A later one is judged by its eigenvalue against that of its number, which is careful, since the
+null shares out all of the variance, that of the components before included; or, where that says
+more, by its share of what the components before it leave, which must be larger than two nulls: the
+first share of shuffled rows where as many other eigenvalues are left out, and its own share where
+only those parts of the columns are shuffled that the components before do not predict. (The second
+holds for noise of unequal size in the columns; of the first alone, three directions like those of
+the wine data with such noise had a fourth in 48 of 60 draws.) Components count up to the first that
+neither finds.
+
+Only for the first component the level is proven. For later ones it was measured, at 5 % with 39
+shuffles. With equal noise in all columns (a ring, three groups, one or two directions) none of 380
+draws had a component too many. With noise of unequal size 1 to 13 % of the draws had for the linear
+kernel, and 0 to 20 % for Gaussian ones, to which a curved direction is more than one component.
 
 *Come again* (the bootstrap). Rows are drawn with replacement, by weights on coordinates that are
 computed once: an eigenproblem of a few dozen columns for each draw, and no kernel at all.
@@ -271,19 +283,21 @@ class Significance(Shown):
     eigenvalues : array of shape (r,)
         Of the rows looked at, over their number.
     null_mean, null_upper : arrays of shape (r,)
-        Mean, and the quantile that alpha names, of the same for shuffled columns.
+        Mean of the same for shuffled columns, and what an eigenvalue must exceed at `level`: the
+        quantile of the same, or less where the share of what is left says more.
     p_values : array of shape (r,)
-        Share of shuffles with an eigenvalue as large, the data counted as one; never less than
-        that of a component before it.
+        Of the first component the share of shuffles with as uneven a spectrum, the data counted as
+        one; of later ones that with as large an eigenvalue, or share of what is left if that is
+        smaller. Never less than that of a component before it.
     n_significant : int
-        Components above noise: those up to the first with a p-value above alpha.
+        Components above noise: those up to the first with a p-value above `level`.
     stability : array of shape (r,)
         Mean size of the cosine between a component and the same one of rows drawn again: 1 for one
         that comes again, near 0 for one that does not, or that changes places with another.
     subspace_stability : array of shape (r,)
         The same for the first components up to this one together: the mean cosine of the largest
         angle between the two subspaces.
-    alpha : float
+    level : float
     n_rows, n_permutations, n_bootstrap : int
         Rows looked at, shuffles and draws.
     """
@@ -295,7 +309,7 @@ class Significance(Shown):
     n_significant: int
     stability: np.ndarray
     subspace_stability: np.ndarray
-    alpha: float
+    level: float
     n_rows: int
     n_permutations: int
     n_bootstrap: int
@@ -308,7 +322,7 @@ class Significance(Shown):
         """The outcome in words."""
         return (
             f"{self.words()} stand above noise at the level of "
-            f"{100 * self.alpha:g} % ({self.n_permutations} shuffles of {self.n_rows:,} rows)."
+            f"{100 * self.level:g} % ({self.n_permutations} shuffles of {self.n_rows:,} rows)."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -330,11 +344,11 @@ class Significance(Shown):
         return heads, rows
 
 
-def check_significance(alpha: Any, n_permutations: Any, n_bootstrap: Any, max_rows: Any) -> None:
+def check_significance(level: Any, n_permutations: Any, n_bootstrap: Any, max_rows: Any) -> None:
     """Raise ValueError unless the settings of `significance` can hold its level."""
-    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-        raise ValueError(f"alpha={alpha!r} must be a number between 0 and 1.")
-    least = int(np.ceil(1 / alpha - 1 - 1e-9))
+    if not isinstance(level, float | int) or not 0 < level < 1:
+        raise ValueError(f"level={level!r} must be a number between 0 and 1.")
+    least = int(np.ceil(1 / level - 1 - 1e-9))
     for name, value, low in (
         ("n_permutations", n_permutations, least),
         ("n_bootstrap", n_bootstrap, 0),
@@ -359,7 +373,7 @@ def significance_of(
     rng: np.random.Generator,
     w: Any = None,
     *,
-    alpha: float,
+    level: float,
     n_permutations: int,
     n_bootstrap: int,
 ) -> Significance:
@@ -371,28 +385,66 @@ def significance_of(
     w = np.ones(len(X)) if w is None else w * (len(X) / w.sum())
     Y = coordinates(kernel, X, w, r, center)
     r = min(r, Y.shape[1])
-    values = (w[:, None] * np.square(Y[:, :r])).mean(axis=0)
+    values, total, uneven = spectrum(kernel, X, w, r, center)
     shuffles = (rng.permuted(X, axis=0) for _ in range(n_permutations))
-    null = np.array([leading_eigenvalues(kernel, rows, w, r, center) for rows in shuffles])
-    p = (1 + (null >= values * (1 - 1e-9)).sum(axis=0)) / (1 + n_permutations)
+    of_each = [spectrum(kernel, rows, w, r, center) for rows in shuffles]
+    null, totals, null_uneven = (np.array(part) for part in zip(*of_each, strict=True))
+
+    def p_value(measured, of_null):
+        return (1 + (of_null >= measured * (1 - 1e-9)).sum(axis=0)) / (1 + n_permutations)
+
+    left = total - np.cumsum(values) + values
+    others = totals[:, None] - np.cumsum(null, axis=1) + null[:, :1]
+    share, first_share = (
+        np.divide(a, b, out=np.zeros(b.shape), where=b > 1e-12 * total)
+        for a, b in ((values, left), (np.broadcast_to(null[:, :1], null.shape), others))
+    )
+    p, p_share = p_value(values, null), p_value(share, first_share)
+    p[0] = p_value(uneven, null_uneven)
+    # What an eigenvalue must exceed for a p-value of this level.
+    place = int(np.ceil((n_permutations + 1) * (1 - level) - 1e-9)) - 1
+    place = min(n_permutations - 1, max(0, place))
+    upper = np.sort(null, axis=0)[place]
+    for j in range(1, r):
+        if p[j - 1] > level or kernel.encoder is not None:
+            break
+        if p_share[j] <= level < p[j]:
+            shares = left_shares(kernel, X, Y[:, :j], w, center, rng, n_permutations)
+            p[j] = max(p_share[j], p_value(share[j], shares))
+            least = max(np.sort(first_share[:, j])[place], np.sort(shares)[place])
+            upper[j] = least / (1 - least) * (left[j] - values[j])
     p = np.maximum.accumulate(p)
-    # What an eigenvalue must exceed for a p-value of alpha.
-    place = int(np.ceil((n_permutations + 1) * (1 - alpha) - 1e-9)) - 1
-    upper = np.sort(null, axis=0)[min(n_permutations - 1, max(0, place))]
     stability, together = drawn_again(Y, w, r, center, n_bootstrap, rng)
     return Significance(
         values,
         null.mean(axis=0),
         upper,
         p,
-        int(np.sum(p <= alpha)),
+        int(np.sum(p <= level)),
         stability,
         together,
-        float(alpha),
+        float(level),
         len(X),
         n_permutations,
         n_bootstrap,
     )
+
+
+def left_shares(kernel: Kernel, X, S, w, center: bool, rng, count: int) -> np.ndarray:
+    """Shares of the next component in what those with scores S leave, in shuffled rows, (count,).
+
+    What the scores predict of the columns stays, and the rest is shuffled.
+    """
+    j, roots = S.shape[1], np.sqrt(w)[:, None]
+    A = np.column_stack([np.ones(len(X)), S])
+    predicted = A @ np.linalg.lstsq(roots * A, roots * X, rcond=None)[0]
+    shares = np.zeros(count)
+    for i in range(count):
+        rows = kernel.domain.nearest(predicted + rng.permuted(X - predicted, axis=0))
+        values, total, _ = spectrum(kernel, rows, w, j + 1, center)
+        rest = total - values[:j].sum()
+        shares[i] = values[j] / rest if rest > 1e-12 * total else 0.0
+    return shares
 
 
 def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
@@ -411,13 +463,17 @@ def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
     return (K + K.T) / 2
 
 
-def leading_eigenvalues(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
-    """The first r eigenvalues over the number of rows, zero where there are no more."""
+def spectrum(kernel: Kernel, X, w, r: int, center: bool) -> tuple[np.ndarray, float, float]:
+    """The first r eigenvalues over the number of rows, zero where there are no more.
+
+    And the sum of all, and the sum of their squares over the square of that.
+    """
     A = matrix(kernel, X, w, center)
-    m, eigenvalues = len(A), np.zeros(r)
+    m, eigenvalues, total = len(A), np.zeros(r), float(A.trace())
+    uneven = float(np.linalg.norm(A / total) ** 2) if total > 0 else 0.0
     leading = linalg.eigvalsh(A, subset_by_index=[max(0, m - r), m - 1], overwrite_a=True)[::-1]
     eigenvalues[: len(leading)] = np.maximum(leading, 0) / len(X)
-    return eigenvalues
+    return eigenvalues, total / len(X), uneven
 
 
 def coordinates(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:

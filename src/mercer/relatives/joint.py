@@ -13,6 +13,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
+from ..fitting.functions import SUMS
 from ..fitting.moments import Moments, MomentsOf, RowFunction
 from ..fitting.task import FitTask, components_problem
 
@@ -84,6 +85,9 @@ class Target:
     def __add__(self, other: "Target") -> "Target":
         labels = None if self.labels is None else self.labels | (other.labels or frozenset())
         return Target(self.total + other.total, self.count + other.count, labels)
+
+
+SUMS["Target"] = Target
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ positive definite function on the whole line, so that new rows may lie anywhere.
 
 Every column of a data frame becomes one of numbers that are compared by max(0, 1 - |x - z|).
 Numbers are scaled to [0, 1] by their range in the training rows; a category is a whole number, so
-that two are equal or have nothing in common. What is missing is a value of its own: alike to what
-is missing too, and to nothing else. (Gower's rule, the mean over columns that both rows have, can
-give matrices with negative eigenvalues.)
+that two are equal or have nothing in common, and ordered ones are numbers by their rank. What is
+missing is a value of its own: alike to what is missing too, and to nothing else. (Gower's rule, the
+mean over columns that both rows have, can give matrices with negative eigenvalues.)
 """
 
 from contextlib import suppress
@@ -194,7 +194,8 @@ class TableEncoding:
     labels : tuple
         For each column its categories, or None where it is made of numbers.
     low, size : arrays of shape (d,)
-        Least number and range of each column of numbers; 0 and 1 for categories.
+        Least number and range of each column of numbers; 0 and 1 for categories, 0 and the last
+        rank for ordered ones.
     """
 
     names: tuple[str, ...]
@@ -256,11 +257,15 @@ def is_frame(X: Any) -> bool:
 def learned(column: Any, name: str) -> tuple[tuple[str, ...] | None, float, float]:
     """Categories, or least number and range of a column."""
     if not is_number(column):
+        if type(column.dtype).__name__ == "CategoricalDtype" and column.dtype.ordered:
+            labels = tuple(map(str, labels_of(column.dtype.categories, name)))
+            if any(label is not None for label in labels_of(column, name)):
+                return labels, 0.0, float(max(len(labels) - 1, 1))
         labels = tuple(sorted({label for label in labels_of(column, name) if label is not None}))
         if len(labels) == len(column) >= NAMED_ROWS:
             tell(
-                f"Column {name!r} is another category in every row, which only makes all rows less "
-                "alike. If it names the rows, leave it out (with the command: --id).",
+                f"Column {name!r} has a different category in every row, which makes all rows "
+                "equally unlike. If it names the rows, leave it out (in the command: --id).",
                 TableWarning,
             )
         if labels:
@@ -282,11 +287,11 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
         coded = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in pairs])
         if (coded == UNKNOWN).any() and not (coded >= 0).any():
             tell(
-                f"Column {name!r} has none of the categories of the training rows, such as "
-                f"{labels[0]!r}, but others: its rows are like none of those there. Pass it as it "
-                "was in the fit."
+                f"Column {name!r} has no category that the training rows had, such as "
+                f"{labels[0]!r}: in this column these rows are like no training row. Pass the "
+                "categories as they were in the fit."
             )
-        return coded
+        return np.where(coded >= 0, coded / size, coded)
     numbers = numbers_of(column, name)
     with np.errstate(over="ignore"):
         # A column that was constant is compared by equality.

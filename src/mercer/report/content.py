@@ -11,6 +11,7 @@ from html import escape
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..files import RowSource, is_arrow, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..kernels.function import Objects
-from ..plot.axes import dense
+from ..plot.axes import dense, one_each
 from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
 from ..progress import FIRST, make_bar
@@ -42,6 +43,11 @@ IMAGES, ROWS = 20_000, 200_000
 VALUES = 8_000_000
 # Height in pixels of a report inside a notebook, and stages of its progress bar.
 HEIGHT, STAGES = 860, 5
+# Errors that lie further above the upper quartile than this many interquartile ranges, and above
+# this share of the mean squared length of the scores, belong to rows unlike the others.
+FAR_OUT, ROUNDING = 3, 1e-5
+# Parameters that change no result, or only where it is computed.
+RESOURCES = {"verbose", "callback", "copy_X", "n_jobs", "memory", "device", "checkpoint"}
 # Rows whose gradients are averaged.
 ATTRIBUTION_ROWS = 300
 # Components to walk along, steps of each, and standard deviations to both sides.
@@ -112,11 +118,11 @@ class Report:
     table : DataFrame, mapping of str to array-like or None, default=None
         Further columns of the rows, numbers, texts or dates, of any number of different values
         and with missing ones: to color by, to search and to save.
-    colors : str, int, array-like of shape (n,) or None, default=None
+    color : str, int, array-like of shape (n,) or None, default=None
         What to color the points by at first: a column by name or number, or a value for every
         row. Words, truth values and few whole numbers are groups; other numbers are a scale.
     color_name : str or None, default=None
-        What the values in `colors` are called; None for the name of a Series or column.
+        What the values in `color` are called; None for the name of a Series or column.
     images : (h, w), (h, w, channels) or None, default=None
         Shape of a row as an image. Rows are then shown as thumbnails.
     title : str or None, default=None
@@ -133,6 +139,8 @@ class Report:
         of the last one.
     scaling : object with `apply` and `undo`, or None, default=None
         How rows were scaled before the fit. X is given, and shown, as it was before.
+    settings : mapping of str to object or None, default=None
+        Settings of the fit to list; None lists the parameters of the model that are not defaults.
     verbose : int or None, default=None
         1 shows what is being done as a bar, 2 as a line each minute; None for what the model has.
 
@@ -155,6 +163,11 @@ class Report:
         k(x, x) is not known for new rows.
     outliers : array
         Places, among the rows shown, of those with the largest errors, largest first.
+    n_unlike : int
+        How many of the outliers have errors far beyond those of the other rows.
+    settings : dict of str to str
+    examples : list of str
+        Searches for rows by the columns shown.
     rows : array of shape (n, d) or None
         The rows shown if they are images; else None.
     columns : list of Column
@@ -176,6 +189,8 @@ class Report:
     attribution : Attribution, str or None
         Columns that drive the components, or why that is not known.
     significance : Significance or None
+    chart : ControlChart or None
+        Of all rows, if the model watches a process.
 
     Examples
     --------
@@ -184,7 +199,7 @@ class Report:
     >>> from mercer import KernelPCA
     >>> X, species = load_iris(return_X_y=True)
     >>> model = KernelPCA(3, kernel="rbf", gamma="median").fit(X)
-    >>> report = model.report(X, colors=species)
+    >>> report = model.report(X, color=species)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     report.save(folder + "/iris.html").name
     'iris.html'
@@ -198,7 +213,7 @@ class Report:
         *,
         columns: Sequence[str] | None = None,
         table: Mapping[str, Any] | Any = None,
-        colors: Any = None,
+        color: Any = None,
         color_name: str | None = None,
         images: Any = None,
         title: str | None = None,
@@ -207,6 +222,7 @@ class Report:
         row_names: Sequence[str] | None = None,
         significance: Significance | None = None,
         scaling: Any = None,
+        settings: Mapping[str, Any] | None = None,
         verbose: int | None = None,
     ):
         from .page import render  # which knows reports
@@ -231,7 +247,7 @@ class Report:
             X, columns, others = with_others(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
             scaled = X if scaling is None else scaling.apply(X)
-            inner_rows = scaled if inner is model else plain_rows(model._encoded(scaled, False))
+            inner_rows = scaled if inner is model else plain_rows(model._inner_rows(scaled))
             tell("scores")
             S = dense(inner.transform(inner_rows))
             if not S.shape[1]:
@@ -246,7 +262,10 @@ class Report:
                 name, words = LABELS.get(model.__sklearn_tags__().estimator_type, ("label", {}))
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
-                colors = name if colors is None else colors
+                color = name if color is None else color
+            self.chart = model.chart(scaled) if "chart" in dir(model) else None
+            if self.chart is not None:
+                others |= {"T2": self.chart.statistics[:, 0], "sensor": self.chart.sensor}
             self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
             n, d = S.shape[0], len(self.names)
@@ -266,16 +285,17 @@ class Report:
                 for k, name in enumerate(shown)
             }
             for name, column in others.items():
-                values[name] = one_each(column, n, f"The column {name!r}")[index]
-            color = color_of(colors, color_name, self.names, X, values, index)
+                values[name] = one_each(f"The column {name!r}", column, n)[index]
+            color = color_of(color, color_name, self.names, X, values, index)
             self.columns = [
                 Column.of(name, column, name == color) for name, column in values.items()
             ]
             self.colored = next((one for one in self.columns if one.name == color), None)
             r = S.shape[1]
             self.title = title or f"{name_words(model)} of {n:,} rows"
-            self.lead = lead(inner, r, index.size)
-            self.sentences = sentences(model, inner, r, n, index.size)
+            self.n_unlike = 0 if errors is None else count_unlike(errors, worst, S)
+            self.lead = lead(inner, r, n, index.size, self.n_unlike)
+            self.sentences = sentences(model, inner, r, n, index.size, has_errors)
             self.scores = S[index, :COMPONENTS]
             certificate = vars(inner).get("certificate_")
             self.score_errors = None
@@ -289,17 +309,19 @@ class Report:
             if row_names is not None:
                 self.row_names = [str(name) for name in np.asarray(row_names)[index]]
             tell("pre-images")
-            self.walks = take_walks(inner, scaling)
+            self.walks = take_walks(inner, scaling) if model._of_columns else None
             self.history = recorded(inner, history)
             self.significance = significance or vars(inner).get("significance_")
             self.attribution: Attribution | str | None = None
             tell("columns that drive components")
-            if "attribute" in able:
+            if "attribute" in able and model._of_columns:
                 try:
                     attributed = inner.attribute(max_rows=ATTRIBUTION_ROWS)
                     self.attribution = replace(attributed, columns=tuple(self.names))
                 except ValueError as error:
                     self.attribution = str(error)
+            self.settings = parameters(model) if settings is None else texts_of(settings)
+            self.examples = searches(self.columns, self.row_names)
             tell("page")
             self.html = render(self)
         if path is not None:
@@ -353,17 +375,6 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
         others = {str(name): X[name] for name in available if name not in names} | others
         X, available = X[names], names
     return X, (available or None) if columns is None else columns, others
-
-
-def one_each(column, n: int, what: str) -> np.ndarray:
-    """A value a row as a NumPy array, or an error that says how many there are."""
-    values = np.asarray(to_numpy(column))
-    if values.shape != (n,):
-        raise ValueError(
-            f"{what} has shape {values.shape}, and X has {n} rows. Give one value a row, or the "
-            "name of a column."
-        )
-    return values
 
 
 def column_names(model, columns) -> list[str]:
@@ -509,27 +520,27 @@ def is_missing(value) -> bool:
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def color_of(colors, name, names, X, values: dict, index) -> str | None:
+def color_of(color, name, names, X, values: dict, index) -> str | None:
     """The name of the column to color by; adds it to `values` if needed."""
-    if colors is None:
+    if color is None:
         return None
-    if isinstance(colors, int | np.integer) and not isinstance(colors, bool):
-        colors = names[colors] if 0 <= colors < len(names) else int(colors)
-    if not isinstance(colors, str | int):
-        called = str(name or getattr(colors, "name", None) or "color")
-        values[called] = one_each(colors, X.shape[0], "colors")[index]
+    if isinstance(color, int | np.integer) and not isinstance(color, bool):
+        color = names[color] if 0 <= color < len(names) else int(color)
+    if not isinstance(color, str | int):
+        called = str(name or getattr(color, "name", None) or "color")
+        values[called] = one_each("color", color, X.shape[0])[index]
         return called
-    if colors in names and colors not in values:  # of images and of very many columns
-        values[colors] = dense(X[index][:, [names.index(colors)]]).ravel()
-    if colors not in values:
+    if color in names and color not in values:  # of images and of very many columns
+        values[color] = dense(X[index][:, [names.index(color)]]).ravel()
+    if color not in values:
         examples = ", ".join(repr(name) for name in [*names, *values][:10])
         raise ValueError(
-            f"There is no column {colors!r} to color by. Choose one of these: {examples}; or give "
+            f"There is no column {color!r} to color by. Choose one of these: {examples}; or give "
             f"a number below {len(names)}, counted from 0."
         )
     if name:
-        values[name] = values.pop(colors)
-    return str(name or colors)
+        values[name] = values.pop(color)
+    return str(name or color)
 
 
 def name_words(model) -> str:
@@ -537,20 +548,90 @@ def name_words(model) -> str:
     return " ".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", type(model).__name__))
 
 
-def lead(model, r: int, shown: int) -> str:
+def count_unlike(errors, worst, S) -> int:
+    """How many of the worst rows have errors far beyond those of the others."""
+    low, high = np.percentile(errors, [25, 75])
+    rounding = ROUNDING * float(np.mean(np.sum(np.square(S, dtype=float), axis=1)))
+    return int(np.sum(errors[worst] > max(high + FAR_OUT * (high - low), rounding)))
+
+
+def lead(model, r: int, rows: int, shown: int, n_unlike: int) -> str:
     """What the page shows, for readers who never saw the code."""
     text = (
-        f"Every point is a row: {counted(shown, 'row')}, described by {counted(r, 'component')}. "
-        "Rows that are alike lie near each other, and change gradually along a component"
+        f"Each point is a row: {f'{shown:,} of ' * (shown < rows)}{counted(rows, 'row')}, "
+        f"described by {counted(r, 'component')}. "
+        "Rows that are alike lie near each other. Near rows need not be alike: the axes do not "
+        "show every difference."
     )
+    if n_unlike:
+        ringed = "the row" if n_unlike == 1 else f"each of the {n_unlike} rows"
+        text += f" A ring marks {ringed} most unlike the others."
     ratios = vars(model).get("explained_variance_ratio_")
     if ratios is not None:
         share = 100 * dense(ratios)[:2].sum()
-        text += f"; {'the first two hold' if r > 1 else 'it holds'} {share:.3g} % of the variance"
-    return f"{text}.".replace(" %", "\u00a0%")
+        hold = "Components 1 and 2 hold" if r > 1 else "The component holds"
+        text += f" {hold} {share:.3g} % of the variance."
+    return text.replace(" %", "\u00a0%")
 
 
-def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
+def parameters(model) -> dict[str, str]:
+    """The parameters of a model that are not defaults and that change its result."""
+    defaults = type(model)().get_params(deep=False)
+    given = model.get_params(deep=False).items()
+    changed = {name: value for name, value in given if repr(value) != repr(defaults[name])}
+    return texts_of({name: changed[name] for name in changed if name not in RESOURCES})
+
+
+def texts_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings by name as short texts."""
+    return {
+        str(name): shorten(value if isinstance(value, str) else repr(value), 200)
+        for name, value in settings.items()
+    }
+
+
+def searches(columns: "list[Column]", names: list[str] | None) -> list[str]:
+    """Searches for rows by columns that the page has: a comparison, two together, missing ones."""
+    conditions, missing = [], ""
+    for kind in ("group", "number", "date"):
+        for column in columns:
+            named, blank = in_quotes(column.name), column.values == MISSING
+            if column.kind != "group":
+                blank = np.isnan(column.values)
+            if named is None or column.kind != kind or blank.all():
+                continue
+            missing = missing or (f"{named} is missing" if blank.any() else "")
+            value = typical(column, column.values[~blank])
+            if value is not None and len(column.groups) <= WHOLE_GROUPS:
+                conditions.append(f"{named} {value}")
+                break
+    conditions = [*conditions, "component 1 > 0"][:2]
+    both, either = " and ".join(conditions), " or ".join(conditions)
+    name = [text for text in map(in_quotes, (names or [])[:1]) if text]
+    return [*name, *dict.fromkeys([conditions[0], both, missing or f"not ({either})"])]
+
+
+def typical(column: "Column", values) -> str | None:
+    """A sign and a value: the largest group of a column, or from its median on."""
+    if column.kind == "group":
+        text = in_quotes(column.groups[np.bincount(values).argmax()])
+        return None if text is None else f"= {text}"
+    middle = float(np.median(values))
+    if column.kind == "date":
+        return f">= {np.datetime64(int(middle), 'ms').astype('M8[D]')}"
+    return f">= {np.format_float_positional(float(f'{middle:.3g}'), trim='-')}"
+
+
+def in_quotes(text: str) -> str | None:
+    """A name or a group as the search of the page reads it; None if it holds both quotes."""
+    if re.fullmatch(r"[\w.]+( [\w.]+)*", text) and not re.search(
+        r"\b(and|or|not|is)\b", text, re.I
+    ):
+        return text
+    return next((f"{mark}{text}{mark}" for mark in "\"'" if mark not in text), None)
+
+
+def sentences(model, inner, r: int, rows: int, shown: int, has_errors: bool = True) -> list[str]:
     """The summary in paragraphs: what was fitted, its share of the variance, how sure that is."""
     fitted = vars(inner)
     what = f"{name_words(model)} with {counted(r, 'component')}"
@@ -559,10 +640,8 @@ def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
     if "expansion_" in fitted:
         what += f" uses {basis_words(inner)}"
     if shown < rows:
-        what += (
-            f". Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with "
-            "the largest errors."
-        )
+        worst = "; the rows with the largest errors are among them" if has_errors else ""
+        what += f". {shown:,} of {rows:,} rows are shown, drawn at random{worst}."
     else:
         what += f". {counted(rows, 'row')} shown."
     paragraphs = [what]
@@ -616,34 +695,31 @@ def _how_sure(model) -> str:
     """How far from the exact components those found can be."""
     certificate = model.certificate_
     certain = certificate.kind == "bound"
-    text = "This is certified" if certain else "This is an estimate, not a bound"
-    far, residual = "", certificate.relative_residual
-    if residual is not None:
-        far = "each eigenvalue found has a true one no further away than "
-        far += f"{_part(residual)} of the first"
-    elif certain and certificate.widest is not None:
-        far = "no exact eigenvalue lies above the one found by more than "
-        far += f"{_part(certificate.widest)} of the first"
-    if certificate.confidence is not None and certificate.confidence < 1:
-        far += f"; with confidence {confidence_text(certificate.confidence)} by no more than "
-        far += _part(certificate.likely_widest)
+    said = ["This is certified." if certain else "This is an estimate, not a bound."]
     # With a target, the variance is that of the target and not of the rows.
     if certificate.captured_variance is not None and "hsic_" not in vars(model):
         # One number if both ends agree to the digits shown.
         ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
         held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
-        text += f": the components hold {held} % of the variance" + (f", and {far}" if far else "")
-    elif far:
-        text += f": {far}"
-    text += "."
+        said.append(f"The components hold {held} % of the variance.")
+    residual = certificate.relative_residual
+    if residual is not None:
+        far = f"differs from an exact one by at most {_part(residual)} of the largest"
+        said.append(f"Each eigenvalue found {far}.")
+    elif certain and certificate.widest is not None:
+        far = f"by at most {_part(certificate.widest)} of the largest"
+        said.append(f"Exact eigenvalues exceed the eigenvalues found {far}.")
+    if certificate.confidence is not None and certificate.confidence < 1:
+        sure, likely = confidence_text(certificate.confidence), _part(certificate.likely_widest)
+        said.append(f"With confidence {sure} the difference is at most {likely} of the largest.")
     if not certificate.converged:
-        text += " The fit stopped before it reached the tolerance asked for."
+        said.append("The fit stopped before it reached the tolerance asked for.")
     if certificate.indefinite:
-        text += (
-            " The kernel is indefinite (it has negative eigenvalues), so shares of variance "
-            "mean nothing."
+        said.append(
+            "The kernel is indefinite: it has negative eigenvalues, and shares of variance mean "
+            "nothing."
         )
-    return text
+    return " ".join(said)
 
 
 def _part(share: float) -> str:

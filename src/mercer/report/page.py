@@ -19,7 +19,6 @@ from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from string import Template
-from textwrap import shorten
 
 import numpy as np
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator
@@ -38,6 +37,8 @@ SCRIPTS = (
 BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
 SPECTRUM = 60
+# Points of a control chart.
+DRAWN = 400
 # Longest side of a thumbnail, and bytes of all of them before compression.
 SIDE = 64
 BYTES = 16_000_000
@@ -62,13 +63,13 @@ def render(content: Report) -> str:
     style = asset("page.css")
     scripts = "\n".join(asset(f"{name}.js") for name in SCRIPTS.split())
     script = "(() => {\n'use strict';\n" + scripts + "})();\n"
-    first = next((one.name for one in content.columns if one.kind == "number"), "component 1")
     certified = "certificate_" in vars(content.inner)
     sections = [
+        section("Control chart", control_chart(content), "whole"),
         section("Rows unlike the others", outliers(content)),
         section("Columns that drive the components", attribution(content)),
         section("Spectrum", spectrum(content)),
-        section("Certificate" if certified else "Parameters", facts(content)),
+        section("Certificate" if certified else "The fit", facts(content)),
     ]
     if content.history is not None:
         label, named = content.history
@@ -90,11 +91,34 @@ def render(content: Report) -> str:
         data=script_json(page_data(content)),
         title=escape(content.title),
         lead=f"<p>{escape(content.lead)}</p>",
-        search=escape(f"7, a group, {first} > 1 and ..."),
+        search=escape(content.examples[0]),
+        help=help_list(content),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
         walk=walk,
         sections="\n".join(sections),
     )
+
+
+def help_list(content: Report) -> str:
+    """What hands and keys do, and what the marks of the scatter mean, as list items."""
+    examples = ", ".join(f"<code>{escape(text)}</code>" for text in content.examples)
+    items = [
+        "<b>Hover</b> over a point to see its row; <b>click</b> to keep the row in view.",
+        "<b>Drag</b> to move the picture, or to turn it in three dimensions. Click the picture, "
+        "then use the <b>wheel</b> to zoom.",
+        "<b>Lasso</b>, or Shift and drag: select rows.",
+        "<b>Keys</b>, once the picture has the focus: arrows go from point to point, + and &minus; "
+        "zoom, 0 shows everything, Escape clears the selection.",
+        f"<b>Find rows</b> by a number, words or conditions: {examples}.",
+    ]
+    if content.n_unlike:
+        items.append(
+            "A <b>ring</b> marks a row unlike the others. A number beside a ring says how many "
+            "such rows lie there."
+        )
+    if content.score_errors is not None and np.any(content.score_errors > 0):
+        items.append("<b>Whiskers</b> in the corners show how large the errors of scores can be.")
+    return "".join(f"<li>{item}</li>" for item in items)
 
 
 def section(title: str, body: str, kind: str = "") -> str:
@@ -132,6 +156,7 @@ def page_data(content: Report) -> dict:
         "scoreErrors": [value if math.isfinite(value) else None for value in score_errors],
         "errors": None if content.errors is None else pack(content.errors, "f4"),
         "names": content.row_names,
+        "unlike": content.outliers[: content.n_unlike].tolist(),
         "columns": [
             {"name": one.name, "kind": one.kind, "groups": one.groups, "values": pack_column(one)}
             for one in content.columns
@@ -220,15 +245,19 @@ def spectrum(content: Report) -> str:
         return ""
     values, certificate = dense(fitted["eigenvalues_"]), fitted.get("certificate_")
     heads, told = ["component", "eigenvalue"], [f"{value:.6g}" for value in values]
-    columns, text = [told], "<p>Eigenvalues as dots.</p>"
+    columns, text = [told], "<p>Dots are the eigenvalues.</p>"
     lower = upper = values
     if certificate is not None:
         lower, upper = dense(certificate.eigenvalue_lower), dense(certificate.eigenvalue_upper)
         heads += ["at least", "at most"]
         columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
-        bound = certificate.kind == "bound"
-        bars = "hold the true ones" if bound else "are estimates of their error"
-        text = f"<p>Eigenvalues as dots; the bars, if long enough to see, {bars}.</p>"
+        bound, known = certificate.kind == "bound", np.isfinite(lower) & np.isfinite(upper)
+        bars = "the exact ones are certified to lie" if bound else "the exact ones are estimated"
+        bars = f"Bars show where {bars}; a bar may be shorter than its dot."
+        if not known.all():
+            bars = "Exact ones are not bounded where there is no bar."
+        text = f"<p>Dots are the eigenvalues found. {bars}</p>"
+        lower, upper = np.where(known, lower, values), np.where(known, upper, values)
     if "explained_variance_ratio_" in fitted:
         heads.append("share of variance")
         columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])
@@ -255,7 +284,8 @@ def outliers(content: Report) -> str:
         if content.walks is None:
             return ""
         return "<p>A precomputed kernel has no k(x, x) of new rows: errors are not known.</p>"
-    heads = ["row", "error", "over the median"]
+    names = content.row_names
+    heads = ["row", *(["name"] if names else []), "error", "times the median"]
     median = max(float(np.median(content.errors)), np.finfo(float).tiny)
     body = []
     for place in content.outliers:
@@ -264,11 +294,17 @@ def outliers(content: Report) -> str:
         body.append(
             f'<tr data-place="{int(place)}"><td><button type="button" aria-pressed="false" '
             f'aria-label="Show row {name}">{name}</button></td>'
-            f"<td>{error:.4g}</td><td>{error / median:.3g} x</td></tr>"
+            + (f"<td>{escape(names[place])}</td>" if names else "")
+            + f"<td>{error:.4g}</td><td>{error / median:.3g}</td></tr>"
         )
+    count = content.n_unlike
+    ringed = "No error is far beyond the others."
+    if count:
+        first = "The first row is" if count == 1 else f"The first {count} rows are"
+        ringed = f"{first} far beyond the others and ringed in the scatter."
     return (
-        "<p>The components explain these rows worst: they are farthest from what the components "
-        "can rebuild. Choose a row to see it in the scatter.</p>"
+        "<p>The components describe these rows worst: the error is the squared distance of a row "
+        f"from what the components can rebuild. {ringed} Choose a row to see it.</p>"
         f'<div id="outliers">{table(heads, [], "".join(body))}</div>'
     )
 
@@ -276,37 +312,49 @@ def outliers(content: Report) -> str:
 def attribution(content: Report) -> str:
     """Bars of the columns that drive all components, and a table for each of them."""
     attributed = content.attribution
-    if attributed is None:
+    # Pixels have no names to read; their picture is the walk.
+    if attributed is None or content.shape is not None:
         return ""
     if isinstance(attributed, str):
-        return f"<p>It is not known: {escape(attributed)}</p>"
-    if content.shape is not None:
-        # Pixels have no names to read; their picture is the walk.
-        return "<p>The columns are pixels; the walk shows what they do.</p>"
+        return f"<p>Not computed: {escape(attributed)}</p>"
     shown = replace(attributed, components=attributed.components[:COMPONENTS_EXPLAINED])
     return (
-        "<p>How much scores change when a column does by one standard deviation, on average over "
+        "<p>Change of the scores when a column changes by one standard deviation, averaged over "
         f"{attributed.n_rows:,} rows.</p>{bar_chart(attributed.top(None, BARS))}"
-        "<details><summary>By component (+ it rises with the column, - it falls, ± it does "
-        f"both)</summary>{table(*shown.table())}</details>"
+        "<details><summary>By component (+ the score rises with the column, - it falls, ± it "
+        f"does both)</summary>{table(*shown.table())}</details>"
+    )
+
+
+def control_chart(content: Report) -> str:
+    """T-squared and SPE of all rows over their limits, and the alarms with the sensors behind."""
+    chart = content.chart
+    if chart is None:
+        return ""
+    drawn = []
+    for k, name in enumerate(("T-squared", "SPE")):
+        # Beyond so many rows the highest of each stretch is drawn.
+        step = -(-len(chart.rows) // DRAWN)
+        starts = np.arange(0, len(chart.rows), step)
+        values = np.maximum.reduceat(chart.ratios[:, k], starts)
+        drawn.append(f"<h3>{name}</h3>{ratio_chart(starts, values, name)}")
+    return (
+        f"<p>{escape(chart.sentence())}. Statistics over their limits: rows above 1 are in alarm."
+        f"</p>{''.join(drawn)}{table(*chart.table())}"
     )
 
 
 def facts(content: Report) -> str:
-    """What was fitted, the certificate, and the parameters of the fit."""
+    """What was fitted, the certificate, and what the fit was told."""
     model, inner = content.model, content.inner
     rows = summary_rows(model)
     rows += [row for row in summary_rows(inner) if row not in rows]
     if content.left_out:
         rows.append(["columns not shown", f"{content.left_out:,}, the last ones"])
     lines = table(["", ""], rows) if rows else ""
-    defaults = type(model)().get_params(deep=False)
-    params = {name: repr(value) for name, value in model.get_params(deep=False).items()}
-    changed = {name: text for name, text in params.items() if text != repr(defaults[name])}
-    rows = [[name, shorten(text, 200)] for name, text in changed.items()]
-    if not rows:
+    if not content.settings:
         return lines
-    return f"{lines}<h3>Parameters that are not defaults</h3>{table(['parameter', 'value'], rows)}"
+    return f"{lines}<h3>Settings</h3>{table(['', ''], content.settings.items())}"
 
 
 def table(heads, rows, body: str = "") -> str:
@@ -364,6 +412,23 @@ def convergence_chart(named, ylabel: str) -> str:
     return with_axes(marks, x, y, last, yticks, "pass over the kernel matrix", ylabel, label)
 
 
+def ratio_chart(rows, values, name: str) -> str:
+    """A statistic over its limit row by row, on a logarithmic scale, and the limit."""
+    last = int(rows[-1]) + 1
+    low, high = max(values.min(), 1e-3) / 2, max(values.max(), 1.0) * 2
+    x = axis(0.5, last + 0.5, LEFT, WIDTH - RIGHT)
+    y = axis(low, high, HEIGHT - BOTTOM, TOP, log=True)
+    marks = [curve([(x(row), y(value)) for row, value in zip(rows, values, strict=True)])]
+    marks.append(line(LEFT, y(1.0), WIDTH - RIGHT, y(1.0), "interval"))
+    for row, value in zip(rows, values, strict=True):
+        if value > 1:
+            title = f"row {row}: {value:.3g} times the limit"
+            marks.append(group(title, element("circle", "dot", cx=x(row), cy=y(value), r=3)))
+    label = f"{name} over its limit, {int(np.sum(values > 1))} points above 1"
+    yticks = ticks(low, high, log=True)
+    return with_axes(marks, x, y, last, yticks, "row", "times the limit", label)
+
+
 def bar_chart(named: list[tuple[str, float]]) -> str:
     """Values as bars to the right of their names, as in the walk."""
     most = max((value for _, value in named), default=0.0) or 1.0
@@ -404,7 +469,7 @@ def with_axes(marks, x, y, count: int, yticks, xlabel: str, ylabel: str, label: 
     parts = [line(LEFT, bottom, right, bottom, "axis"), line(LEFT, TOP, LEFT, bottom, "axis")]
     for value in yticks:
         parts.append(line(LEFT, y(value), right, y(value), "grid"))
-        far = value != 0 and not 1e-3 <= abs(value) < 1e5
+        far = value != 0 and not 1e-3 <= abs(value) < 1e4
         short = f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e") if far else f"{value:.4g}"
         parts.append(text(LEFT - 6, y(value) + 4, short, "end"))
     for value in ticks(0.5, count + 0.5):

@@ -12,6 +12,7 @@ belong to the task of a fit, and what is summed to row functions (`mercer.fittin
   `mercer.files.open_source` takes.
 - `DaskRows`: Dask arrays and dataframes, on whichever scheduler is active.
 - `SparkRows`, `RayRows`: tables on a cluster whose rows have no order (`mercer.rows.frames`).
+- `SummedRows`: sums that any other engine has made (`mercer.merge`).
 
 A new kind is one file and one line of `KINDS`; no other folder asks for the kind.
 """
@@ -40,12 +41,14 @@ from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
 from .ray import RayRows, is_ray, open_ray
 from .spark import SparkRows, is_spark, open_spark
+from .states import Layout, NextPass, State, Step, SummedRows, merge
 
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
     (is_spark, open_spark),
     (is_ray, open_ray),
+    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
     (is_source, open_blocks),
 ]
 array.KINDS = KINDS
@@ -55,12 +58,17 @@ __all__ = [
     "ArrayRows",
     "BlockRows",
     "DaskRows",
+    "Layout",
+    "NextPass",
     "OfExpansion",
     "Opening",
     "RayRows",
     "RowFunction",
     "Rows",
     "SparkRows",
+    "State",
+    "Step",
+    "SummedRows",
     "beside",
     "count_rows",
     "engine_for",
@@ -71,6 +79,7 @@ __all__ = [
     "lazy_like",
     "like_of",
     "like_rows",
+    "merge",
     "open_rows",
     "scores_of",
     "without_weightless",

@@ -183,7 +183,7 @@ class Rows(ABC):
 
     def sample(self, size: int, seed: int) -> Array:
         """Uniform rows, in their order, the same for any blocks; all where there are no more."""
-        return self.sum(SurveyOf(size, seed), "looking at rows").sample.rows
+        return self.sum(SurveyOf(size, seed), "reading rows").sample.rows
 
     def take(self, index: Array) -> Array:
         """Some rows as an array, in the order of `index`."""

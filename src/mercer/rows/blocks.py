@@ -23,7 +23,7 @@ from ..compute import (
     stack_rows,
     to_numpy,
 )
-from ..compute.arrays import Array
+from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
 from ..files.base import COUNTER
@@ -95,6 +95,11 @@ class BlockRows(Rows):
             if required or not self.source.repeatable:
                 raise
             return self
+        if array is self.source.array:  # blocks were checked as they were read
+            start = 0
+            for block in blocks_of(array):
+                self.source._check_finite(block, start)
+                start += block.shape[0]
         return ArrayRows(array, None, self.memory)
 
     @property
@@ -258,21 +263,22 @@ class BlockRows(Rows):
     @contextmanager
     def _reading(self, title: str, block: int, start: int = 0) -> Any:
         """The blocks of a pass, with their progress shown, closed whatever happens."""
-        left = None if self.count is None else self.count - start
+        total = self.source.likely_rows if self.count is None else self.count
+        left = None if total is None else total - start
         with RowBar(self.verbose) as bar, closing(read_blocks(self.source, block, start)) as blocks:
             yield bar.over(blocks, title, left)
 
     def _read_within(self, room: int) -> Any:
         """All rows if they take no more than `room` bytes, else None."""
         source, width = self.source, self.source.n_columns * self.dtype.itemsize
-        if source.n_rows is not None and source.n_rows * width > room:
+        if not source.sparse and source.n_rows is not None and source.n_rows * width > room:
             return None
-        blocks, count = [], 0
+        blocks, size = [], 0
         with closing(source.blocks(max(1, min(BLOCK_ROWS, room // width)))) as reading:
             for block in reading:
                 blocks.append(block)
-                count += block.shape[0]
-                if count * width > room:
+                size += sum(part.nbytes for part in parts_of(block))
+                if size > room:
                     return None
         return stack_rows(blocks) if blocks else np.empty((0, source.n_columns), source.dtype)
 
@@ -291,6 +297,11 @@ class BlockRows(Rows):
             f"{format_bytes(self.memory)}. Raise memory, or write scores to a file: "
             "transform(..., out='scores.npy')."
         )
+
+
+def parts_of(rows: Any) -> tuple:
+    """The arrays that rows are held in."""
+    return (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
 
 
 def open_blocks(X: Any, how: Opening) -> BlockRows:

@@ -2,7 +2,8 @@
 
 For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for both sides,
 ``K V_j`` and ``K' V_i``; the parts of every chunk are added where they are, and (n_i, b) comes
-back. Rows never leave the workers, vectors live with the caller.
+back. Sparse rows Y_i of linear and cosine kernels multiply vectors themselves, ``Y_i (sum_j Y_j'
+V_j)``. Rows never leave the workers, vectors live with the caller.
 """
 
 from contextlib import contextmanager
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..bases.base import GramBasis
-from ..bases.points import DRAFT_SPREAD, PointGram
+from ..bases.points import DRAFT_SPREAD, AllPoints, PointGram
 from ..compute import format_bytes, is_sparse, match_sparsity, stack_rows, to_numpy
 from ..compute.engine import TileStore, row_blocks, tile_sums
 from ..compute.linalg import times_few
 from ..fitting.costs import client_vectors
 from ..fitting.expansion import KernelExpansion
+from ..kernels.base import rows_of
 from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_sum
 
 # New rows that are sent to all chunks at a time.
@@ -35,7 +37,7 @@ PAIRS_PER_CORE = 4
 # Share of a core's memory that the two chunks of a pair and their vectors may take.
 PAIR_SHARE = 0.1
 # Methods that need all rows, or tiles made of them, in one place.
-IN_ONE_PLACE = ("krylov, tiles kept", "HebbianKernelPCA")
+IN_ONE_PLACE = ("krylov, tiles kept", "HebbianKernelPCA", "arpack, products of rows")
 
 
 class ChunkGram(GramBasis):
@@ -66,6 +68,9 @@ class ChunkGram(GramBasis):
         self.size, self.bytes = points.shape[0], points.shape[0] * entries * points.dtype.itemsize
         self._columns = entries + columns
         self.sparse_rows = is_sparse(empty_like(points))
+        fits = 8 * points.shape[1] * columns <= workers.core_memory
+        #: Whether products are those of rows, and no tile is made.
+        self.multiplies = self.sparse_rows and kernel.is_inner_product and fits
         #: What was found out of the rows, shared by copies.
         self._facts: dict[str, Any] = {}
 
@@ -78,7 +83,7 @@ class ChunkGram(GramBasis):
     @property
     def draft(self) -> Any:  # type: ignore[override]
         """The same points in single precision, where rounding allows it."""
-        if self.dtype == np.float32 or not self.single:
+        if self.multiplies or self.dtype == np.float32 or not self.single:
             return None
         draft = copy(self)
         draft.dtype, draft._sums = np.float32, None
@@ -88,7 +93,8 @@ class ChunkGram(GramBasis):
     def session(self, reserve=0, checkpoint=None, keeps_tiles=True, forms_matrix=False):
         """The points in chunks of even lengths, which the workers hold until the end."""
         working = copy(self)
-        self.single  # noqa: B018
+        if not self.multiplies:
+            self.single  # noqa: B018
         cores, room = self.workers.cores, self.workers.core_memory
         working._held = evened(self.points, cores, room, self._columns).persist()
         working.checkpoint = checkpoint
@@ -108,7 +114,8 @@ class ChunkGram(GramBasis):
         """The points brought here where they fit; the products then need no cluster."""
         if not self.at_hand:
             return self
-        return PointGram(self.kernel, run([self.points])[0], self.engine, single=self.single)
+        points = run([self.points])[0]
+        return AllPoints().build(self.kernel, points, self.engine, np.random.default_rng(0))
 
     def pieces(self):
         """The rows in their order, a chunk at a time, brought here."""
@@ -119,7 +126,8 @@ class ChunkGram(GramBasis):
         """The plan for rows that stay on the workers, without methods that need them here."""
         work, memory = plan.workload, self.engine.memory
         vectors = client_vectors(work.n, work.r)
-        note = "by pairs of chunks on the workers; the memory is that of the client"
+        how = "products of chunks" if self.multiplies else "pairs of chunks"
+        note = f"by {how} on the workers; the memory is that of the client"
         estimates = tuple(
             replace(e, bytes=vectors, fits=e.fits and vectors <= work.memory, note=note)
             if e.method == "krylov, matrix-free"
@@ -137,7 +145,8 @@ class ChunkGram(GramBasis):
         chosen, reason = plan.chosen, plan.reason
         if chosen.method in IN_ONE_PLACE:
             free = next(e for e in estimates if e.method == "krylov, matrix-free")
-            chosen = replace(free, solver=plan.solver, fits=free.fits or memory >= vectors)
+            solver = free.solver if plan.left_to_us else plan.solver
+            chosen = replace(free, solver=solver, fits=free.fits or memory >= vectors)
             reason = f"{free.method}: rows stay on the workers, tiles are not kept"
         return replace(plan, estimates=estimates, chosen=chosen, reason=f"{reason}; {after}")
 
@@ -157,6 +166,8 @@ class ChunkGram(GramBasis):
 
     def _product(self, W):
         parts = filled(self._held)
+        if self.multiplies:
+            return np.vstack(run(self._lazy([Z for _, Z in parts], W, self.dtype)))
         make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
         within, cross = delayed(own_product), delayed(cross_products, nout=2)
         V, weights = self._pieces(W, parts), self.weights if self._sums is None else None
@@ -180,6 +191,9 @@ class ChunkGram(GramBasis):
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
         parts, few = filled(self._held), constant(take_rows(self._held, index))
+        if self.multiplies:
+            V, times = delayed(row_sums)(self.kernel, few, constant(W)), delayed(row_times)
+            return np.vstack(run([times(self.kernel, Z, V) for _, Z in parts]))
         product, make, weights = delayed(row_products), self.workers.engine(len(parts)), constant(W)
         products = [product(self.kernel, Z, few, weights, self.dtype, make) for _, Z in parts]
         return np.vstack(run(products))
@@ -218,8 +232,13 @@ class ChunkGram(GramBasis):
     def _lazy(self, blocks, W, dtype):
         """Sums over chunks of k(X, Z_i) W_i for delayed blocks X, delayed."""
         parts = filled(self._held)
-        product, make = delayed(row_products), self.workers.engine(len(parts) * len(blocks))
         pieces = self._pieces(W, parts)
+        if self.multiplies:
+            sums, times = delayed(row_sums), delayed(row_times)
+            chunks = zip(parts, pieces, strict=True)
+            V = tree_sum([sums(self.kernel, Z, W_i) for (_, Z), W_i in chunks])
+            return [times(self.kernel, rows, V) for rows in blocks]
+        product, make = delayed(row_products), self.workers.engine(len(parts) * len(blocks))
         return [
             tree_sum(
                 [
@@ -364,6 +383,16 @@ def row_products(kernel, X, Z, W, dtype, make):
     X = match_sparsity(X, Z)
     pairs = kernel.pairs(engine.place(X), engine.place(Z), dtype=dtype)
     return to_numpy(engine.pair_rows(pairs, W))
+
+
+def row_sums(kernel, Y, W):
+    """Y' W for the rows of a kernel that is an inner product, (d, b)."""
+    return kernel.embed(rows_of(Y, slice(None), np.float64)).T @ W
+
+
+def row_times(kernel, Y, V):
+    """Y V, (n, b)."""
+    return kernel.embed(rows_of(Y, slice(None), np.float64)) @ V
 
 
 def kernel_rows(kernel, X, Z, dtype, make):

@@ -7,7 +7,6 @@ here, on vectors, and its products run on the workers.
 
 from functools import cached_property, partial
 from itertools import accumulate
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class DaskRows(Rows):
         self._meta = np.empty((0, 0), self.dtype)
         if self.sparse:
             self._meta = sparse.csr_matrix(self._meta)
-        self._check = partial(checked, width=self._given.shape[1], dtype=self.dtype)
+        self._check = partial(checked, template=self._meta, width=self._given.shape[1])
         self.workers = Workers.of(self._given, memory, n_jobs, device)
 
     @property
@@ -314,7 +313,7 @@ def height(rows, block_id=(0, 0)) -> int:
 
 def check_type(rows: Any, name: str) -> None:
     """Raise InvalidRowsError for a chunk that is no array, or whose values mean other numbers."""
-    if rows is None or isinstance(rows, list | tuple | dict | str | bytes | Number):
+    if not isinstance(getattr(rows, "shape", None), tuple) or not hasattr(rows, "ndim"):
         raise InvalidRowsError(
             f"{name} is of type {type(rows).__name__}, and an array of rows was promised. Check "
             "the function that makes it."
@@ -330,8 +329,8 @@ def is_number(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf"
 
 
-def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
-    """The rows of a chunk in floating point, or an error that names it."""
+def checked(rows, template, width: int, block_id=(0, 0)) -> Any:
+    """The rows of a chunk in the type and form of a template, or an error that names it."""
     name = f"Chunk {block_id[0]} of X"
     check_type(rows, name)
     if rows.ndim != 2 or rows.shape[1] != width:
@@ -341,7 +340,7 @@ def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
         )
     rows = sound_sparse(rows, name).tocsr() if is_sparse(rows) else to_numpy(rows)
     try:
-        rows = rows.astype(dtype, copy=False)
+        rows = match_sparsity(rows.astype(template.dtype, copy=False), template)
     except (TypeError, ValueError) as error:
         raise reason(rows, error, name) from error
     if is_sparse(rows):
@@ -382,7 +381,12 @@ def chunk_digest(rows) -> str:
 
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):
     """A row function of a chunk, with the engine of its task."""
-    first = firsts[block_id[0]]
+    first, end = firsts[block_id[0] : block_id[0] + 2]
+    if rows.shape[0] != end - first:
+        raise InvalidRowsError(
+            f"The chunk of rows {first} to {end} of X has {rows.shape[0]} rows. Check the function "
+            "that makes it, or pass X.compute_chunk_sizes()."
+        )
     weights = None if weights is None else weights[:, 0]
     return work.moved(make()).weighing(weights, first)(rows, first)
 

@@ -155,10 +155,19 @@ def is_resolved(kernel) -> bool:
         parts = value if isinstance(value, list | tuple) else [value]
         if not (composite and parts and all(map(is_resolved, parts))):
             return False
+    check_kernel(kernel)
+    return True
+
+
+def check_kernel(kernel) -> None:
+    """Raise ModelFileError where a kernel takes no rows, once words for its width are numbers."""
+    composite, gamma = isinstance(kernel, CompositeKernel), vars(kernel).get("gamma")
+    if isinstance(kernel, BlockFunction) or (composite and kernel.has_widths):
+        return  # what has no function yet, or widths of columns that other parts do not take
     try:
         # A forged file may name any column.
-        row = np.zeros((1, min(kernel.least_columns, MOST_COLUMNS)))
-        kernel.check(kernel.domain.nearest(row))
+        columns = np.size(gamma) if np.ndim(gamma) else kernel.least_columns
+        rows = kernel.domain.nearest(np.zeros((2, min(columns, MOST_COLUMNS))))
+        kernel.resolve(rows).check(rows)
     except ValueError as error:
         raise ModelFileError(f"the kernel {kernel!r:.60} cannot be used: {error}") from error
-    return True

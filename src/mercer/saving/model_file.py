@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..bases import Landmarks
 from ..compute import is_sparse, make_engine, to_numpy
 from ..compute.arrays import BlocksOnDemand, csr_from_parts, is_foreign
 from ..estimators._output import basis_text
@@ -23,8 +24,8 @@ from ..exceptions import ModelFileError
 from ..kernels import BlockFunction, Kernel
 from ..kernels.function import Objects
 from .archive import DTYPES, FORMAT_VERSION, Archive, Pieces, open_archive, write_archive
-from .kinds import check_fields
-from .parts import MODELS, PARTS, CsrPieces, Part, dropped_params
+from .kinds import check_fields, check_kernel
+from .parts import MODELS, OF_PROGRAM, PARTS, CsrPieces, Part, dropped_params, present_params
 
 # Errors that decoding a forged header can raise.
 MEANINGLESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -84,9 +85,7 @@ def save(
     Parameters
     ----------
     model : estimator
-        Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, KernelPCASearch,
-        PatchDenoiser, SupervisedKernelPCA, KernelCCA, SpectralClustering, SpectralEmbedding,
-        DiffusionMap or ClassicalMDS.
+        Any fitted estimator of mercer.
     path : str or path
     overwrite : bool, default=True
         False raises FileExistsError where there is a file already.
@@ -418,7 +417,17 @@ class Reader:
         return thing
 
     def _make_model(self, kind: Part, given: dict):
-        params = self.decode(given["params"])
+        params = present_params(kind.cls, self.decode(given["params"]))
+        foreign = [name for name in OF_PROGRAM if params.get(name) is not None]
+        if foreign:
+            raise ModelFileError(f"parameters of a program that no file holds: {foreign}")
+        for value in params.values():
+            if isinstance(value, Kernel):
+                check_kernel(value)
+            if isinstance(value, Landmarks):
+                value.check()
+        if not isinstance(params.get("device"), str | None):
+            raise ModelFileError(f"device is {params['device']!r:.60}")
         if "device" in params and self.device != "saved":
             params["device"] = self.device
         model = kind.cls(**params)

@@ -136,6 +136,24 @@ def model_part(estimator: Any) -> Part:
     return Part(estimator, kinds, optional, lambda model: True, read, estimator)
 
 
+def present_params(kind: type, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a stored model by their present names and values."""
+    params = dict(params)
+    tol = params.pop("eigen_tol", "auto")
+    if kind is estimators.DiffusionMap and "alpha" in params:
+        params["density_power"] = params.pop("alpha")
+    if tol != "auto":
+        params["tol"] = tol
+    spectral = (
+        estimators.SpectralClustering,
+        estimators.SpectralEmbedding,
+        estimators.DiffusionMap,
+    )
+    if kind in spectral and params.get("eigen_solver", "auto") is None:
+        params["eigen_solver"] = "auto"
+    return params
+
+
 def dropped_params(model) -> list[str]:
     """Names of parameters that a file does not keep: callbacks, generators, checkpoints."""
     params = model.get_params(deep=False)
@@ -276,9 +294,13 @@ def has_unit_directions(stream: Any) -> bool:
 
 
 def fits_columns(table: TableEncoding) -> bool:
-    """Whether names, labels and ranges that are not negative are of as many columns."""
+    """Whether names, labels and ranges that are not negative are of as many columns.
+
+    That of categories is not zero.
+    """
     same = len(set(table.names)) == len(table.names) == len(table.labels) == table.size.size
-    return same and bool((table.size >= 0).all())
+    pairs = zip(table.size, table.labels, strict=same)
+    return same and all(size > 0 if labels else size >= 0 for size, labels in pairs)
 
 
 # Squared length of a direction at most, which learning keeps near 1.
@@ -332,7 +354,7 @@ DISTANCES = [
     part(
         MetricDistance,
         works,
-        build=partial(MetricDistance, X=None),
+        build=partial(MetricDistance, moments=None),
         metric=lambda name: isinstance(name, str) and name != "precomputed",
         params=dict,
     ),

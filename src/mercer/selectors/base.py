@@ -43,6 +43,8 @@ class Selector(BaseEstimator):
     returns_points: bool = False
     #: Atoms are linearly independent in feature space, so rank K limits their number.
     independent: bool = False
+    #: Asks for k(x, x) and for the columns of K of rows that it chooses, and for nothing else.
+    reads_chosen: bool = False
     #: Rows may be drawn more than once, so that fewer than asked for are returned.
     replace: bool = False
     #: Rows that it chooses from, where that is a fixed number.

@@ -18,7 +18,7 @@ from . import base
 class PivotedCholesky(base.Selector):
     """Pivots proposed by the residual of each row, and added to a partial Cholesky factor."""
 
-    independent = True
+    independent = reads_chosen = True
     atom_bytes = 12
     method = "plain"
 

@@ -136,6 +136,8 @@ class Uniform(base.Selector):
     Williams & Seeger (2001), Using the Nystroem method to speed up kernel machines.
     """
 
+    reads_chosen = True
+
     replace: bool = False
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
@@ -163,6 +165,8 @@ class NormWeighted(base.Selector):
     ----------
     Drineas & Mahoney (2005), On the Nystroem method for approximating a Gram matrix.
     """
+
+    reads_chosen = True
 
     replace: bool = False
 
@@ -288,6 +292,8 @@ class FarthestPoint(base.Selector):
     ----------
     Gonzalez (1985), Clustering to minimize the maximum intercluster distance.
     """
+
+    reads_chosen = True
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; n size kernel values, O(n) memory."""

@@ -24,6 +24,8 @@ from ..operators.base import padded
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
 CHOLESKY_LEAST = 1e-4
+# Chance that a likely interval is wrong.
+FAILURE = 1e-6
 # Length that a unit vector keeps when it is projected a second time, unless it was rounding.
 LEAST_KEPT = 0.5
 # Length, as a share of the longest column of a block, below which what is left of one is rounding.
@@ -44,6 +46,8 @@ class Evidence:
         The sum of the squares of all eigenvalues of A.
     rest : float or None
         A bound on the eigenvalues of A orthogonal to Q, where there is one.
+    likely : float or None
+        Such a bound that fails with probability `FAILURE` at most.
     level : int
         0 where A is the operator itself, 1 for its draft, 2 for the draft of that.
     doubt : float
@@ -56,6 +60,7 @@ class Evidence:
     RR: Any = None
     square: float | None = None
     rest: float | None = None
+    likely: float | None = None
     level: int = 0
     doubt: float = 0.0
     unit: float = 1.0
@@ -199,6 +204,8 @@ class Solver(BaseEstimator, ABC):
             return self
         return clone(self).set_params(**{name: max_iter})
 
+    #: Why a plan has it.
+    reason = "asked for as eigen_solver"
     #: The parameter that limits its passes, or None.
     _cap_name: ClassVar[str | None] = None
 

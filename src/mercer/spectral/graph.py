@@ -137,10 +137,12 @@ def given_neighbors(index: Any, distances: Any) -> sparse.csr_matrix:
     n = len(index)
     numbers = index.ndim == 2 and index.size and index.dtype.kind in "iu"
     if not numbers or index.shape != distances.shape or index.min() < 0 or index.max() >= n:
+        types = f"{index.shape} of type {index.dtype} and {distances.shape}"
+        numbers = f", with indices from {index.min()} to {index.max()}" if numbers else ""
         raise ValueError(
-            "Given neighbors must be a pair (indices, distances) of arrays of one shape, "
-            f"(n_samples, n_neighbors), with row numbers below n_samples. Got shapes {index.shape} "
-            f"and {distances.shape}."
+            "Given neighbors must be a pair (indices, distances), in this order, of arrays of one "
+            "shape, (n_samples, n_neighbors), with whole row numbers below n_samples. Got shapes "
+            f"{types}{numbers}."
         )
     return distance_matrix(index, distances, n)
 
@@ -190,6 +192,8 @@ class GraphArpack(Solver):
         Restarts; None for ARPACK's own choice.
     """
 
+    reason = "the solver for sparse graphs of neighbors"
+
     _cap_name = "max_iter"
 
     max_iter: int | None = None
@@ -222,19 +226,22 @@ class GraphArpack(Solver):
 
 
 class Deflated(SymmetricOperator):
-    """S - P P' for eigenvectors P of S with the eigenvalue 1."""
+    """S + I - 2 P P' for eigenvectors P of S with the eigenvalue 1, which become the least.
 
-    definite = False
+    ARPACK stops at a share of each eigenvalue, which those of S near zero would never reach.
+    """
+
+    definite = True
 
     def __init__(self, operator: NormalizedGram, P: sparse.csr_matrix):
         self.S, self.P, self.shape = operator.sparse(), P, operator.shape
 
     def __matmul__(self, V):
-        return self.S @ V - self.P @ (self.P.T @ V)
+        return self.S @ V + V - 2 * (self.P @ (self.P.T @ V))
 
     def to_dense(self) -> np.ndarray:
         """The matrix."""
-        return (self.S - self.P @ self.P.T).toarray()
+        return (self.S - 2 * self.P @ self.P.T).toarray() + np.eye(self.shape[0])
 
 
 def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:

@@ -15,7 +15,14 @@ from scipy.sparse.linalg import norm as sparse_norm
 from sklearn.neighbors import NearestNeighbors
 
 from .._packages import needed
-from ..compute import TiledEngine, array_namespace, dtype_name, is_sparse, row_blocks, to_numpy
+from ..compute import (
+    TiledEngine,
+    array_namespace,
+    is_sparse,
+    match_sparsity,
+    row_blocks,
+    to_numpy,
+)
 from ..compute.arrays import Array
 
 # Entries kept beyond k: fewer leave rows to double precision, more are measured for nothing.
@@ -133,12 +140,12 @@ class Screen:
         n, keep = X.shape[0], min(k + SPARE, self.Z.shape[0])
         distances, sure = np.empty((n, k)), np.empty(n, bool)
         index, side = np.empty((n, k), np.int64), self.side(keep)
-        X = X if self.sparse else self.engine.place(X)
 
         def found(block):
-            rows = self.scaled(X[block])
+            part = self._placed(X[block])
+            rows = self.scaled(part)
             values, kept = self._smallest(rows, keep, side, dtype)
-            kept, distances[block] = self.ordered(X[block], kept, k)
+            kept, distances[block] = self.ordered(part, kept, k)
             norms = to_numpy(self.lengths(rows)) ** 2
             rounding = self._rounding(norms, dtype)
             farthest = (distances[block][:, -1] / self.unit) ** 2
@@ -154,17 +161,17 @@ class Screen:
     def within(self, X: Array, radii: np.ndarray) -> tuple[np.ndarray, ...]:
         """Pairs of a row of X and a row of Z nearer than the latter's radius, and distances."""
         parts, side, limits = [], self.side(0), np.square(radii / self.unit)
-        X = X if self.sparse else self.engine.place(X)
         for block in row_blocks(X.shape[0], side):
-            rows = self.scaled(X[block])
+            part = self._placed(X[block])
+            rows = self.scaled(part)
             norms = to_numpy(self.lengths(rows)) ** 2
             slack = self._rounding(norms, self.first_precision) - norms
             for tile, columns in self._tiles(rows, side, self.first_precision):
                 close = np.nonzero(to_numpy(tile) < limits[columns] + slack[:, None])
-                i, j = close[0] + block.start, close[1] + columns.start
-                exact = self._measured(X[i], j[:, None])[:, 0] if i.size else np.empty(0)
+                i, j = close[0], close[1] + columns.start
+                exact = self._measured(part[i], j[:, None])[:, 0] if i.size else np.empty(0)
                 inside = exact < radii[j]
-                parts.append((i[inside], j[inside], exact[inside]))
+                parts.append((i[inside] + block.start, j[inside], exact[inside]))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def lengths(self, rows) -> Array:
@@ -190,6 +197,11 @@ class Screen:
         exact = self._measured(X, kept)
         order = np.lexsort((kept, exact), axis=1)[:, :k]
         return np.take_along_axis(kept, order, axis=1), np.take_along_axis(exact, order, axis=1)
+
+    def _placed(self, X) -> Array:
+        """Rows sparse or dense as those of Z are, and where these are."""
+        X = match_sparsity(X, self.Z)
+        return X if self.sparse else self.engine.place(X)
 
     def _rounding(self, norms, dtype):
         """At most by how much screened entries are off, (b,)."""
@@ -237,10 +249,10 @@ class Screen:
 
     def _measured(self, X, kept) -> np.ndarray:
         """Distances of rows of X to the rows of Z numbered `kept`, in double precision."""
+        X = self._placed(X)
         if self.sparse:
             D = X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - self.Z[kept.ravel()]
             return self.lengths(D).reshape(kept.shape)
-        X = self.engine.place(X)
         D = (wide(self.Z[kept.ravel()]).reshape(*kept.shape, -1) - wide(X)[:, None]) / self.unit
         return to_numpy(array_namespace(D).linalg.vector_norm(D, axis=2)) * self.unit
 
@@ -248,4 +260,4 @@ class Screen:
 def wide(X) -> Array:
     """Dense rows in double precision."""
     xp = array_namespace(X)
-    return X if dtype_name(X.dtype) == "float64" else xp.astype(X, xp.float64)
+    return xp.astype(X, xp.float64, copy=False)

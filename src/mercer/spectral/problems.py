@@ -36,6 +36,7 @@ from ..fitting.certificate import (
     certify,
     leading,
     sines,
+    stand_above,
 )
 from ..fitting.functions import Sums, TrigonometricOf
 from ..fitting.moments import RowFunction
@@ -191,13 +192,16 @@ class AffinityProblem(Problem):
         """The certificate without statements about variance; no eigenvalue is above `most`."""
         lower, upper = certificate.eigenvalue_lower, certificate.eigenvalue_upper
         upper = np.maximum(np.minimum(upper, most), lower)
-        narrow = leading(upper - lower <= PROVEN_SHARE) if certificate.kind == "bound" else 0
+        clear = stand_above((lower + upper) / 2, upper - lower)
+        narrow = (upper - lower <= PROVEN_SHARE) & clear & (certificate.kind == "bound")
+        likely = certificate.likely_upper
         return replace(
             certificate,
             eigenvalue_upper=upper,
+            likely_upper=None if likely is None else np.minimum(likely, upper),
             captured_variance=None,
             indefinite=False,
-            n_proven=max(narrow, certificate.n_proven),
+            n_proven=max(leading(narrow), certificate.n_proven),
         )
 
 

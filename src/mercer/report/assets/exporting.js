@@ -66,5 +66,9 @@ function scatterAsSVG(scatter) {
     const pale = mask && !mask[i] ? ` opacity="${PALE}"` : "";
     parts.push(`<use href="#s${paint.shapes[code]}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="rgb(${paint.colors[code]})"${pale}/>`);
   }
+  for (const { x, y, count } of scatter.rings()) {
+    parts.push(`<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${RING * ratio}" fill="none" stroke="${ink}" stroke-width="${2 * ratio}"/>`);
+    if (count > 1) text(count, x + (RING + 4) * ratio, y - 6 * ratio, "start");
+  }
   return `<svg xmlns="${SVG}" viewBox="0 0 ${canvas.width} ${canvas.height}" font-family="sans-serif" font-size="${13 * ratio}" fill-opacity="${OPACITY}" fill-rule="evenodd"><defs>${shapes.join("")}</defs>${parts.join("")}</svg>`;
 }

@@ -201,6 +201,11 @@ function connectDensity(data, scatter) {
   byId("density").addEventListener("change", (event) => scatter.showDensity(event.target.checked));
 }
 
+function connectRings(data, scatter) {
+  byId("rings-choice").hidden = !data.unlike.length;
+  byId("rings").addEventListener("change", (event) => scatter.showRings(event.target.checked));
+}
+
 function connectImages(data, scatter) {
   byId("images-choice").hidden = !data.images;
   byId("images").addEventListener("change", (event) => scatter.showImages(event.target.checked));
@@ -217,6 +222,7 @@ async function main() {
   connectColors(data, fields, scatter);
   connectImages(data, scatter);
   connectDensity(data, scatter);
+  connectRings(data, scatter);
   connectWalk(data, scatter);
   connectSets(data, fields, scatter, gestures, selection);
   connectHistograms(fields, selection);

@@ -8,6 +8,9 @@ const REST = 180;
 const IMAGE_SIDE = 34;
 // Names of groups on the map at most.
 const MOST_LABELS = 40;
+// Radius of a ring, and how near rings are that become one with a number.
+const RING = 8;
+const SAME_RING = 7;
 
 class Scatter {
   constructor(data, canvas, selection) {
@@ -23,6 +26,7 @@ class Scatter {
     this.trail = null;
     this.outline = null;
     this.withLabels = true;
+    this.withRings = true;
     this.stride = 1;
     new ResizeObserver(() => this.resize()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
@@ -139,6 +143,7 @@ class Scatter {
     if (view.solid) this.drawCube(true);
     else this.drawWhiskers();
     if (this.withLabels) this.drawLabels();
+    this.drawRings();
     this.drawTrail();
     this.drawSelected();
     this.drawOutline();
@@ -363,15 +368,50 @@ class Scatter {
     context.setLineDash([]);
   }
 
+  /** Places of rows unlike the others, as x, y and how many lie there. */
+  rings() {
+    const { view, ratio, paint, hidden } = this;
+    const { left, right, top, bottom } = view.frame;
+    const rings = [];
+    for (const i of this.withRings ? this.data.unlike : []) {
+      const [x, y] = [view.px[i], view.py[i]];
+      if (hidden.has(paint.code[i]) || x < left || x > right || y < top || y > bottom) continue;
+      const near = rings.find((ring) => Math.hypot(ring.x - x, ring.y - y) < SAME_RING * ratio);
+      if (near) near.count++;
+      else rings.push({ x, y, count: 1 });
+    }
+    return rings;
+  }
+
+  drawRings() {
+    const rings = this.rings();
+    this.canvas.dataset.rings = JSON.stringify(rings.map(({ count }) => count));
+    this.context.font = `600 ${13 * this.ratio}px system-ui, sans-serif`;
+    for (const { x, y, count } of rings) {
+      this.circle(x, y, RING, 2, "--ink");
+      const beside = (RING + 4) * this.ratio;
+      if (count > 1) this.text(String(count), x + beside, y - beside / 2, "left");
+    }
+  }
+
+  showRings(shown) {
+    this.withRings = shown;
+    this.request();
+  }
+
   drawSelected() {
     const i = this.selection.place;
-    if (i === null) return;
-    const { context, view } = this;
-    for (const [radius, width, color] of [[9, 5, "--panel"], [9, 2.5, "--mark"]]) {
+    if (i !== null) this.circle(this.view.px[i], this.view.py[i], RING + 1, 2.5, "--mark");
+  }
+
+  /** A circle with a rim of the ground, so that it is seen over any points. */
+  circle(x, y, radius, width, color) {
+    const { context, ratio } = this;
+    for (const [wide, shade] of [[width + 2.5, "--panel"], [width, color]]) {
       context.beginPath();
-      context.arc(view.px[i], view.py[i], radius * this.ratio, 0, 2 * Math.PI);
-      context.lineWidth = width * this.ratio;
-      context.strokeStyle = themeColor(color);
+      context.arc(x, y, radius * ratio, 0, 2 * Math.PI);
+      context.lineWidth = wide * ratio;
+      context.strokeStyle = themeColor(shade);
       context.stroke();
     }
   }
