@@ -71,7 +71,7 @@ SOURCES = {
     "shi": "Shi, Guo & Xue (2009), Efficient kernel PCA algorithm for large-scale data set",
     "perry": "Perry, Elhabian & Whitaker, Efficient non-linear analysis of large data sets",
     "yuille": "Yuille (2014), Kernel PCA and multidimensional scaling (lecture)",
-    "mika": "Mika et al. (1999), denoising; Hoffmann (2007), novelty",
+    "mika": "Mika et al. (1999), denoising",
 }
 
 

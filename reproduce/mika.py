@@ -1,20 +1,12 @@
-"""Denoising and novelty: what kernel PCA is used for, and where others are better."""
+"""Denoised digits (Mika et al. 1999), and where linear PCA is as good."""
 
 import numpy as np
 from _denoising import wiener
-from _experiment import MEASURED, Experiment, Finding, checked, judged, pick
+from _experiment import MEASURED, Experiment, Finding, judged, pick
 from papers_data import load_usps
-from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
-from sklearn.ensemble import IsolationForest
-from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import OneClassSVM
 
-from mercer import KernelPCA, NoveltyDetector
-
-# Area under the curve within which a method counts as competitive with the best one here.
-COMPETITIVE = 0.02
+from mercer import KernelPCA
 
 
 def digits(size, out):
@@ -58,56 +50,6 @@ def digits(size, out):
     ]
 
 
-def novelty(size, out):
-    sets = {"wine": load_wine(), "breast cancer": load_breast_cancer()}
-    areas = {name: novelty_areas(data.data, data.target) for name, data in sets.items()}
-    if size != "smoke":
-        train, test = load_usps(), load_usps(subset="test")
-        rows = np.vstack([train.data[:2000], test.data[:500]])
-        areas["USPS"] = novelty_areas(
-            rows, np.concatenate([train.target[:2000], test.target[:500]])
-        )
-    findings = []
-    for name, found in areas.items():
-        findings.append(
-            Finding(
-                f"novelty by reconstruction error (Hoffmann 2007) is within {COMPETITIVE} of the "
-                f"best area under the curve, {name}",
-                "",
-                ", ".join(f"{way} {area:.3f}" for way, area in found.items()),
-                checked(found["kernel PCA"] > max(found.values()) - COMPETITIVE),
-                found,
-            )
-        )
-    return findings
-
-
-def novelty_areas(X, y):
-    """Mean area under the curve, each class against the rest, half of its rows for training."""
-    ways = {
-        "kernel PCA": lambda A: NoveltyDetector(random_state=0).fit(A).score_samples,
-        "linear PCA": _linear_score,
-        "one-class SVM": lambda A: OneClassSVM(gamma="scale").fit(A).score_samples,
-        "isolation forest": lambda A: IsolationForest(random_state=0).fit(A).score_samples,
-    }
-    areas = {name: [] for name in ways}
-    for k in np.unique(y):
-        rng = np.random.default_rng(int(k))
-        own = rng.permutation(np.flatnonzero(y == k))
-        train, held = own[: len(own) // 2], own[len(own) // 2 :]
-        rows = np.concatenate([held, np.flatnonzero(y != k)])
-        scaler = StandardScaler().fit(X[train])
-        for name, way in ways.items():
-            score = way(scaler.transform(X[train]))(scaler.transform(X[rows]))
-            areas[name].append(roc_auc_score(y[rows] == k, score))
-    return {name: float(np.mean(found)) for name, found in areas.items()}
-
-
-def _linear_score(A):
-    model = PCA(0.9, svd_solver="full").fit(A)
-    return lambda B: -np.sum((B - model.inverse_transform(model.transform(B))) ** 2, axis=1)
-
-
 EXPERIMENTS = [
     Experiment(
         "mika-digits",
@@ -115,13 +57,5 @@ EXPERIMENTS = [
         "Denoised digits",
         "Gaussian noise of variance 0.5, 2 sigma² = d c with c twice the mean variance of a pixel.",
         digits,
-    ),
-    Experiment(
-        "hoffmann-novelty",
-        "mika",
-        "Novelty",
-        "Columns standardized, defaults of every method.",
-        novelty,
-        data=False,
     ),
 ]

@@ -82,8 +82,8 @@ def test_a_verdict_needs_a_control_of_the_known_answer():
     from _experiment import FAILS, HOLDS, UNTOLD, judged
 
     above = (0.5).__lt__
-    assert judged(above, 0.9, 0.1) == HOLDS and judged(above, 0.1, 0.9) == FAILS
-    assert judged(above, 0.9, 0.8) == judged(above, 0.1, 0.2) == UNTOLD
+    assert judged(above, 0.9, 0.1) == HOLDS and judged(above, 0.1, 0.2) == FAILS
+    assert judged(above, 0.9, 0.8) == judged(above, 0.1, 0.2, expected=True) == UNTOLD
 
 
 def command(*options):
