@@ -64,8 +64,8 @@ def short_table(results: dict) -> list[str]:
 
 
 SPARSE_ROWS = (
-    "- sparse rows, 20,000 x 30,000, linear (`benchmarks/sparse.py`): ARPACK on the same products "
-    "takes 0.55 s, scikit-learn's PCA 0.60 s, mercer 0.67 s."
+    "- sparse rows, 20,000 x 30,000, linear (`benchmarks/sparse_rows.py`): ARPACK on the same "
+    "products takes 0.55 s, scikit-learn's PCA 0.60 s, mercer 0.67 s."
 )
 
 

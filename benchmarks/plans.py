@@ -27,7 +27,7 @@ import numpy as np
 from _harness import machine, print_table, write_json
 from scipy.sparse import save_npz
 from small import NARROW, hold_on_one_core
-from sparse import drawn_rows
+from sparse_rows import drawn_rows
 
 # Kernel, rows, columns, components, and the tolerance.
 CONFIGURATIONS = [

@@ -1,7 +1,7 @@
 """Sparse rows against ARPACK on the same products, and scikit-learn's PCA.
 
-    python benchmarks/sparse.py
-    python benchmarks/sparse.py --rows 50000 --columns 100000 --entries 10000000
+    python benchmarks/sparse_rows.py
+    python benchmarks/sparse_rows.py --rows 50000 --columns 100000 --entries 10000000
 
 Rows such as texts or cells have: columns of decaying frequency and twenty groups of rows. One core.
 The first peer multiplies centered rows, X (X'v), by SciPy's `eigsh` to 1e-12 and has no
