@@ -74,7 +74,9 @@ ESTIMATORS = {
     "linear patches": PatchDenoiser(n_components=4, kernel="linear", patch_size=4, random_state=0),
     "clusters": SpectralClustering(3, **FIXED),
     "cluster landmarks": SpectralClustering(3, basis=Landmarks(60), **FIXED),
-    "neighbor clusters": SpectralClustering(3, affinity="nearest_neighbors", random_state=0),
+    "neighbor clusters": SpectralClustering(
+        3, affinity="nearest_neighbors", n_neighbors=25, random_state=0
+    ),
     "embedding": SpectralEmbedding(2, n_neighbors=12, random_state=0),
     "kernel embedding": SpectralEmbedding(2, affinity="rbf", **FIXED),
     "diffusion": DiffusionMap(2, **FIXED),

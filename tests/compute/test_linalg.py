@@ -288,7 +288,7 @@ def test_self_products(columns, dtype):
 WITH_FACTORS = {"cholesky", "cho_factor", "solve", "solveh_banded", "cov", "corrcoef", "ldl"}
 BY_LAPACK = {f"{home}.{name}" for home in ("np", "np.linalg", "linalg") for name in WITH_FACTORS}
 # Products that are sparse, on a device, and of a batch of a Hebbian rule: some hundred rows.
-HARMLESS = {"spectral/graph.py": 1, "fitting/remainder.py": 1, "hebbian/rule.py": 4}
+HARMLESS = {"fitting/remainder.py": 1, "hebbian/rule.py": 4}
 
 
 def own_products(tree):

@@ -325,6 +325,7 @@ def sparing_pool(selector: Selector, X: Array, size: int, rng: Any, n: int) -> A
         return X
     tell(
         f"{name} compares all rows that it chooses among: it chooses {size:,} of {rows:,} drawn at "
-        f"random, for n m + m^2 kernel values at most. RPCholesky() chooses among all {n:,}."
+        "random, for n m + m^2 kernel values at most.",
+        python=f"RPCholesky() chooses among all {n:,}.",
     )
     return some_of(X, np.sort(rng.choice(X.shape[0], rows, replace=False)))

@@ -101,7 +101,9 @@ def blocks_of(X: Array) -> Any:
         step = block_rows(X)
     elif is_sparse(X):  # slices of sparse rows are copies
         step = max(1, min(n, SPARSE_ENTRIES * n // max(X.nnz, 1)))
-    return iter([X]) if step >= n else (X[i : i + step] for i in range(0, n, step))
+    if step >= n and not isinstance(X, BlocksOnDemand):
+        return iter([X])
+    return (X[i : i + step] for i in range(0, n, step))
 
 
 def some_of(X: Array, index: Any) -> Any:

@@ -638,7 +638,8 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     middle = distances.mean() if kind == "mean" else np.median(distances, overwrite_input=True)
     typical = float(middle)
     # Rows that differ by their rounding are equal.
-    eps = np.finfo("float32" if arrays.dtype_name(X.dtype) == "float32" else "float64").eps
+    # The type may have another byte order, or be one of torch.
+    eps = np.finfo("float32" if str(X.dtype).endswith(("f4", "float32")) else "float64").eps
     rounding = ROUNDINGS * float(eps) * largest / unit * X.shape[1] ** 0.5
     return unit * typical if typical > rounding else 0.0
 

@@ -311,15 +311,15 @@ def height(rows, block_id=(0, 0)) -> int:
     return rows.shape[0]
 
 
-def check_type(rows: Any, name: str) -> None:
+def check_type(chunk: Any, name: str) -> None:
     """Raise InvalidRowsError for a chunk that is no array, or whose values mean other numbers."""
-    if not isinstance(getattr(rows, "shape", None), tuple) or not hasattr(rows, "ndim"):
+    if not isinstance(getattr(chunk, "shape", None), tuple) or not hasattr(chunk, "ndim"):
         raise InvalidRowsError(
-            f"{name} is of type {type(rows).__name__}, and an array of rows was promised. Check "
+            f"{name} is of type {type(chunk).__name__}, and an array of rows was promised. Check "
             "the function that makes it."
         )
     try:
-        check_meaning(rows)
+        check_meaning(chunk)
     except InvalidRowsError as error:
         raise InvalidRowsError(f"{name} is not what was promised: {error}") from error
 
