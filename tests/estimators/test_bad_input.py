@@ -1,6 +1,5 @@
 """Every bad input ends in a message that names what was wrong and what to do."""
 
-
 import numpy as np
 import pytest
 from contracts import generator
