@@ -120,7 +120,7 @@ class State:
             name: value for name, value in vars(self).items() if name not in ("layout", "value")
         }
         facts |= {"layout": asdict(self.layout), "value": pack(self.value, arrays)}
-        # Releases of safetensors before 0.4.3 read no archive without a tensor.
+        # Old releases of safetensors read no archive without a tensor.
         arrays = arrays or [np.zeros(1)]
         tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
         text, numbers = json.dumps(facts), digest(tensors.values())
