@@ -470,3 +470,21 @@ def test_parquet_stays_inside(tmp_path):
 @pytest.mark.parametrize("shape", PARQUET)
 def test_parquet_of_any_shape_stays_inside(shape, kind, tmp_path):
     check_parquet(tmp_path, shape, kind, seed=1)
+
+
+def test_labels_of_many_rows_are_held_once(tmp_path):
+    """Labels take most of the budget: nothing of their size stands beside them."""
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    X, memory = generator(3).standard_normal((800_000, 2)).astype("f4"), 5_000_000
+    X[::2] += 6
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"a": X[:, 0], "b": X[:, 1]})
+    parquet.write_table(table, path, row_group_size=5000, use_dictionary=False)
+    settings = {"gamma": 0.5, "basis": Landmarks(points=X[:12].astype(float)), "random_state": 0}
+    model = SpectralClustering(2, n_init=1, **settings, n_jobs=1, memory=memory)
+    used, refused = quietly(lambda: work_bytes(lambda: model.fit(path)))
+    assert not refused, refused
+    assert used < model.labels_.nbytes == 3_200_000, f"{used / 1e6:.1f} MB"
+    share = np.mean(model.labels_ == np.arange(800_000) % 2)
+    assert max(share, 1 - share) > 0.99
+    np.testing.assert_array_equal(model.predict(X[:50]), model.labels_[:50])

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe
-from ..compute import Array, Same, restore, to_numpy
+from ..compute import Array, Same, restore, row_blocks, to_numpy
 from ..compute.arrays import is_dask
 from ..exceptions import ModelFileError, tell
 from ..rows import like_of
@@ -22,7 +22,8 @@ from ._spectral import NEIGHBORS, SpectralInput, at_rows
 
 # Copies of coordinates that assigning labels takes, and rows for it where these do not fit.
 COORDINATE_COPIES, SAMPLED_ROWS = 8, 100_000
-
+# Labels that are turned into whole numbers, or counted, at a time.
+TURNED_ROWS = 2**16
 # Share of the rows in one cluster from which a fit warns.
 NEARLY_ALL = 0.99
 
@@ -320,21 +321,20 @@ class SpectralClustering(
         shared, values = super()._attributes(result, plan, task), result.pairs.values
         gaps = eigengaps(to_numpy(values))
         # Coordinates with a copy, and what k-means makes of them.
-        room, lazy = (
-            task.engine.memory // (COORDINATE_COPIES * 8 * values.size),
-            task.rows._elsewhere,
-        )
+        room = task.engine.memory // (COORDINATE_COPIES * 8 * values.size)
+        lazy = task.rows._elsewhere
         if not lazy and (task.array is not None or task.rows.shape[0] <= room):
             V = self._at_rows(result, task)
             return shared | {"_vectors": V} | self._assigned(V, gaps, like_of(task.rows))
         sample = task.rows.sample(min(room, SAMPLED_ROWS), task.seed)
         found = self._assigned(result.map.functions(sample), gaps, sample)
-        rule = found["assignment_"]
+        rule, seen = found["assignment_"], found["labels_"]
+        del sample, found  # the labels may need their room
         labels = whole_numbers(task.rows.map(at_rows(result.map, rule.labels, ())))
         shared |= {"assignment_": rule, "labels_": labels}
         if lazy:
             coordinates = at_rows(result.map, rule.coordinates, (rule.n_columns,))
-            shared |= {"embedding_": task.rows.map(coordinates), "_seen": found["labels_"]}
+            shared |= {"embedding_": task.rows.map(coordinates), "_seen": seen}
         return shared
 
     def _assigned(self, V, gaps, like) -> dict[str, Any]:
@@ -364,8 +364,10 @@ class SpectralClustering(
 
     def _warn_of_sizes(self) -> None:
         """Warn of one cluster that has nearly all rows, on a cluster all of a sample."""
-        labels = vars(self).get("_seen", self.labels_)
-        sizes = np.sort(np.bincount(to_numpy(labels), minlength=self.n_clusters_))[::-1]
+        labels, most = to_numpy(vars(self).get("_seen", self.labels_)), self.n_clusters_
+        # NumPy counts copies of 64 bits.
+        blocks = (labels[rows] for rows in row_blocks(len(labels), TURNED_ROWS))
+        sizes = np.sort(sum(np.bincount(block, minlength=most) for block in blocks))[::-1]
         if sizes.size > 1 and sizes[0] >= NEARLY_ALL * sizes.sum():
             listed = ", ".join(map(str, sizes[:5])) + (", ..." if sizes.size > 5 else "")
             graph = self.affinity_ in NEIGHBORS
@@ -421,6 +423,15 @@ class SpectralClustering(
 
 
 def whole_numbers(labels: Any) -> Any:
-    """Labels of type int, where they are one array or a lazy one."""
-    is_array = isinstance(labels, np.ndarray) or is_dask(labels)
-    return labels.astype(int) if is_array else labels
+    """Labels as whole numbers, where they are one array or a lazy one.
+
+    An array of floats is taken over: what fits the budget once may not fit it twice.
+    """
+    if is_dask(labels):
+        return labels.astype(int)
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind != "f":
+        return labels
+    whole = labels.view(f"i{labels.itemsize}")
+    for block in row_blocks(len(labels), TURNED_ROWS):
+        whole[block] = labels[block].astype(whole.dtype)
+    return whole

@@ -284,8 +284,15 @@ class BlockRows(Rows):
 
     def _one_array(self, parts, tail) -> np.ndarray:
         """Results of all rows, (n, *tail), or an error where they outgrow the budget."""
-        width = math.prod(tail) * self.dtype.itemsize
-        blocks, count = [np.empty((0, *tail), self.dtype)], self.count or 0
+        width, count = math.prod(tail) * self.dtype.itemsize, self.count or 0
+        if 0 < count * width <= self.memory:
+            # In their place at once: to join blocks takes as much again.
+            results, first = np.empty((count, *tail), self.dtype), 0
+            for part in parts:
+                results[first : first + len(part)] = part[: count - first]
+                first += len(part)
+            return results[:first]
+        blocks = [np.empty((0, *tail), self.dtype)]
         while count * width <= self.memory:
             part = next(parts, None)
             if part is None:
