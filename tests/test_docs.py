@@ -256,8 +256,9 @@ def run_command(words):
             status = main(words)
         except SystemExit as end:
             status = end.code
-    # A slow machine shows progress after two seconds.
-    printed = (line for line in out.getvalue().splitlines(True) if "━" not in line)
+    # A slow machine shows progress after two seconds: lines with a bar or the time so far.
+    lines = out.getvalue().splitlines(True)
+    printed = (line for line in lines if not re.search(r"━|\d:\d\d:\d\d", line))
     return "".join(printed), status or 0
 
 
