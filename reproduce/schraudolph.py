@@ -274,7 +274,7 @@ def slow_and_fast(clean, noisy, step, gains, fast, passes, long):
         for key, gain, count in (
             ("et", gains["et"], passes),
             ("long", gains["constant"], long),
-            ("short", gains["constant"], passes // 10),
+            ("short", gains["constant"], max(1, passes // 10)),
         ):
             images[key][OWN[q]] = denoised(noisy, q, P, grid, gain, count)
     ratios = {key: float(snr(clean, image)) for key, image in images.items()}
@@ -297,7 +297,7 @@ def slow_and_fast(clean, noisy, step, gains, fast, passes, long):
             judged(lambda db: abs(db - ratios["long"]) < 0.1, ratios["et"], ratios["short"]),
             ratios,
             "less than 0.1 dB apart",
-            f"KHA after {passes // 10} passes has {ratios['short']:.2f} dB",
+            f"KHA after {max(1, passes // 10)} passes has {ratios['short']:.2f} dB",
         ),
     ]
 
