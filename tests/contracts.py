@@ -535,6 +535,7 @@ SELECTOR_VARIANTS = [
     *(cls() for cls in SELECTORS.values()),
     Uniform(replace=False),
     SparseGreedy(candidates=7, gain="subset"),
+    SparseGreedy(candidates=7, among="farthest"),
     Novelty(threshold=1e-3),
     SparseBayes(solver="em", max_iter=20),
     SparseBayes(solver="fixed-point", max_iter=20),

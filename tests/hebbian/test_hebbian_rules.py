@@ -606,10 +606,10 @@ def test_running_eigenvalues_of_meta_descent(gram, start, block):
 
 @pytest.mark.parametrize("gain", ["et", "smd"])
 def test_running_eigenvalues_in_passes(gram, gain):
-    found = {}
-    for running in (False, True):
-        rule = make_gain(gain, running=running)
-        _, history = hebbian_eigenpairs(
+    found, products = {}, {}
+    for estimate in ("outputs", "product", "running"):
+        rule = make_gain(gain, estimate=estimate)
+        pairs, history = hebbian_eigenpairs(
             gram,
             5,
             rule,
@@ -618,11 +618,44 @@ def test_running_eigenvalues_in_passes(gram, gain):
             rng=np.random.default_rng(3),
             measure=gram.excess(5),
         )
-        found[running] = history
+        found[estimate], products[estimate] = history, pairs.n_passes
         exact = np.linalg.eigvalsh(gram.K)[::-1][:5]
         np.testing.assert_allclose(history.eigenvalues[-1], exact, rtol=0.1)
         assert history.excess[-1] < 0.05 and history.recoveries == 0
-    assert not np.array_equal(found[True].gains, found[False].gains)
+    assert not np.array_equal(found["running"].gains, found["outputs"].gains)
+    assert products["product"] == products["outputs"] + 8 == products["running"] + 8
+
+
+@pytest.mark.parametrize("gain", ["et", "smd"])
+def test_equation_13_once_a_pass(gram, gain):
+    """The estimates after a pass are |A_i K'| / |A_i| of the directions that it ended with."""
+    ends: list = []
+    _, history = hebbian_eigenpairs(
+        gram,
+        5,
+        make_gain(gain, estimate="product"),
+        n_passes=4,
+        readout="free",
+        rng=generator(3),
+        measure=lambda A: ends.append(A.copy()) or 0.0,
+    )
+    wanted = [np.linalg.norm(A @ gram.K, axis=1) / np.linalg.norm(A, axis=1) for A in ends]
+    np.testing.assert_allclose(history.eigenvalues, wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("gain", ["t", "et", "smd"])
+@pytest.mark.parametrize("tau", [None, 50, 4000.0])
+def test_gains_halve_after_tau_samples(gram, gain, tau):
+    """eta0 tau / (t + tau), with the number of rows where no tau is given."""
+    rule = make_gain(gain, eta0=0.01, tau=tau)
+    horizon = 300 if tau is None else tau
+    for t in (1, horizon, 3 * horizon):
+        share = 1 / (1 + rule.decay(300) * t)
+        assert share == pytest.approx(horizon / (t + horizon))
+    if gain == "t":
+        _, history = hebbian_eigenpairs(gram, 3, rule, n_passes=2, rng=generator(0))
+        ends = np.array([1 + 300, 1 + 600])
+        np.testing.assert_allclose(history.gains[:, 0], 0.01 * horizon / (ends + horizon))
 
 
 @pytest.mark.parametrize("gain", ["constant", "et", "smd", "auto"])
@@ -639,7 +672,7 @@ def test_directions_of_rows_move_as_coefficients_of_all_of_them(gain):
     rates = recipe.rates(np.linalg.eigvalsh(K)[::-1][:q], unit)
     for start in range(0, n, b):
         index = np.arange(start, min(start + b, n))
-        wanted = here.step(index, K[index], rates, recipe.decay / n, 1 + start)
-        found = there.step(None, Y[index], rates, recipe.decay / n, 1 + start)
+        wanted = here.step(index, K[index], rates, recipe.decay(n), 1 + start)
+        found = there.step(None, Y[index], rates, recipe.decay(n), 1 + start)
         assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
         assert_allclose(there.A, here.A @ Y, atol=1e-9 * np.abs(there.A).max())

@@ -313,6 +313,23 @@ class TestGreedy:
         one = choose(SparseGreedy(candidates=80), kernel, X, 12)
         np.testing.assert_array_equal(one, choose(FullGreedy(), kernel, X, 12))
 
+    def test_greedy_kernel_pca_looks_at_the_farthest_rows(self):
+        """One candidate is a pivoted Cholesky factor, all are a full search; few lie between."""
+        X = blob(80) + 0.1 * np.random.default_rng(1).normal(size=(80, 1))
+        kernel = Polynomial(degree=2, gamma=0.3, coef0=1)  # all of a Gaussian's rows tie at first
+        for candidates, same in ((1, GreedyCholesky()), (80, FullGreedy())):
+            selector = SparseGreedy(candidates=candidates, among="farthest")
+            one = choose(selector, kernel, X, 12)
+            np.testing.assert_array_equal(one, choose(same, kernel, X, 12))
+        X, kernel = blob(400, 6), RBF(gamma=0.05)
+        few, pivots, every = (
+            lost(kernel, X, X[choose(selector, kernel, X, 30)])
+            for selector in (SparseGreedy(among="farthest"), GreedyCholesky(), FullGreedy())
+        )
+        assert every < few < pivots
+        with pytest.raises(ValueError, match="among 'random' or 'farthest'"):
+            choose(SparseGreedy(among="nearest"), kernel, X, 3)
+
     def test_more_is_measured_the_better(self):
         X, kernel = blob(400, 6), RBF(gamma=0.05)
 

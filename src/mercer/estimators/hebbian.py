@@ -38,7 +38,8 @@ class HebbianKernelPCA(KernelModel):
 
     The Kernel Hebbian Algorithm of Kim, Franz and Schoelkopf with the gains of Schraudolph,
     Guenter and Vishwanathan, run in exact blocks: the same iterates as the one-sample rule at
-    the speed of matrix products. For fixed data `KernelPCA` is more accurate for fewer
+    the speed of matrix products. With ``kernel="linear"`` it is Sanger's Generalized Hebbian
+    Algorithm on the rows themselves. For fixed data `KernelPCA` is more accurate for fewer
     passes; this is for data that arrive or drift (`partial_fit`) and for the papers' methods.
 
     Parameters
@@ -68,9 +69,10 @@ class HebbianKernelPCA(KernelModel):
         Rate, memory and start of the meta-descent of "smd"; None is a safe rate. The paper's
         start, 1, diverges on its own data.
 
-    eigenvalue_estimate : "outputs" or "running", default="outputs"
+    eigenvalue_estimate : "outputs", "product" or "running", default="outputs"
         What the gains of "et" and "smd" are divided by: the sum of squared outputs over the last
-        pass, or equation 13 of the paper anew before every step, as its Algorithm 1 lists it.
+        pass; equation 13 of the paper once a pass, for one more product with the kernel matrix; or
+        equation 13 before every step, as its Algorithm 1 lists it.
 
     scale : float or None, default=None
         Scale of the random start; 1 is the published one, None makes unit vectors of feature
@@ -172,7 +174,7 @@ class HebbianKernelPCA(KernelModel):
         "mu": [NOT_NEGATIVE, None],
         "xi": [Interval(Real, 0, 1, closed="both")],
         "rho0": [Interval(Real, None, None, closed="neither")],
-        "eigenvalue_estimate": [StrOptions({"outputs", "running"})],
+        "eigenvalue_estimate": [StrOptions({"outputs", "product", "running"})],
         "scale": [POSITIVE, None],
         "n_passes": [AT_LEAST_1],
         "oversampling": [Interval(Integral, 0, None, closed="left"), None],
@@ -341,19 +343,24 @@ class HebbianKernelPCA(KernelModel):
     def _make_gain(self) -> Any:
         """The gain with the settings it has."""
         if not isinstance(self.gain, str):
-            eta0 = self.gain.get_params(deep=False).get("eta0")
-            if eta0 is not None and not eta0 > 0:
-                raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
+            settings = self.gain.get_params(deep=False)
+            for name in ("eta0", "tau"):
+                if settings.get(name) is not None and not settings[name] > 0:
+                    raise ValueError(f"gain={self.gain!r}: {name} must be positive, or None.")
+            if settings.get("estimate", "outputs") not in ("outputs", "product", "running"):
+                raise ValueError(
+                    f"gain={self.gain!r}: estimate must be 'outputs', 'product' or 'running'."
+                )
             return hebbian.make_gain(self.gain)
         settings = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
         names = hebbian.GAINS[self.gain]().get_params(deep=False)
-        if self.eigenvalue_estimate == "running":
-            if "running" not in names:
+        if self.eigenvalue_estimate != "outputs":
+            if "estimate" not in names:
                 raise ValueError(
-                    f"eigenvalue_estimate='running' is for gains that use eigenvalues, 'et' and "
-                    f"'smd', and gain={self.gain!r}. Change one of the two."
+                    f"eigenvalue_estimate={self.eigenvalue_estimate!r} is for gains that use "
+                    f"eigenvalues, 'et' and 'smd', and gain={self.gain!r}. Change one of the two."
                 )
-            settings["running"] = True
+            settings["estimate"] = self.eigenvalue_estimate
         return hebbian.make_gain(
             self.gain, **{name: value for name, value in settings.items() if name in names}
         )

@@ -1,7 +1,7 @@
 """Gains of the Kernel Hebbian rules: how far each direction moves at time t.
 
-All are rate_i / (1 + t / horizon), with rates set once a pass from the eigenvalue estimates, or
-at every step where ``running=True`` asks for that.
+All are rate_i tau / (t + tau), with rates set once a pass from the eigenvalue estimates, or at
+every step where ``estimate="running"`` asks for that.
 The unit of a gain is that of 1 / k(x, x), so every untuned default is a number over the mean
 variance v = tr K' / n or over the norm of K'. The numbers were chosen on sixteen kernels and
 checked on nineteen others; there the untuned defaults of ``et`` and ``smd`` are within a factor
@@ -51,8 +51,7 @@ class ConstantGain(BaseEstimator):
     oversampling = 0
     orthonormal = False
     needs_norm = False
-    #: n over the horizon: gains fall as 1 / (1 + decay t / n).
-    decay = 0.0
+    estimate = "outputs"
     untuned = 0.04
 
     eta0: float | None = None
@@ -61,6 +60,10 @@ class ConstantGain(BaseEstimator):
     def size(self, unit: GainUnit) -> float:
         """eta0, or the untuned default in the unit of the kernel."""
         return self.untuned / unit.variance if self.eta0 is None else self.eta0
+
+    def decay(self, n: int) -> float:
+        """1 / tau: gains fall as 1 / (1 + decay t) over the samples t of n rows."""
+        return 0.0
 
     def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
         """Gains (r,) of the coming pass at time zero."""
@@ -71,30 +74,43 @@ class ConstantGain(BaseEstimator):
         return HebbianRule(A, self.cap)
 
 
+@dataclass(eq=False, repr=False)
 class DecayingGain(ConstantGain):
-    """KHA/t: eta0 n / (t + n); untuned eta0 = 0.4 / v."""
+    """KHA/t: eta0 tau / (t + tau); untuned eta0 = 0.4 / v.
 
-    decay = 1.0
+    Parameters
+    ----------
+    eta0, cap
+        As for `ConstantGain`.
+    tau : float, optional
+        Samples after which gains have halved; the number of rows by default, as in the paper.
+    """
+
     untuned = 0.4
+
+    tau: float | None = field(default=None, kw_only=True)
+
+    def decay(self, n: int) -> float:
+        return 1.0 / (n if self.tau is None else self.tau)
 
 
 @dataclass(eq=False, repr=False)
 class EigenvalueGain(DecayingGain):
-    """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|.
+    """KHA/et: eta0 (|l| / l_i) tau / (t + tau), equation 12; untuned eta0 = 15 / |K'|.
 
     Parameters
     ----------
     eta0 : float, optional
         15 / |K'| by default.
-    cap : float, default=1.0
-        As for `ConstantGain`.
-    running : bool, default=False
-        Estimate the eigenvalues before every step by equation 13, as the paper's Algorithm 1
-        lists it, and not once a pass from the squared outputs. Its text says once a pass. Costs
-        the kernel rows' products with each other, and memory for A K'.
+    cap, tau
+        As for `DecayingGain`.
+    estimate : "outputs", "product" or "running", default="outputs"
+        Eigenvalues by the sums of squared outputs of a pass; or by equation 13: once a pass, as
+        the paper's text says, for one more product with the kernel matrix; or before every step, as
+        its Algorithm 1 lists it, for products of kernel rows with each other and memory for A K'.
     """
 
-    running: bool = field(default=False, kw_only=True)
+    estimate: str = field(default="outputs", kw_only=True)
 
     @property
     def needs_norm(self) -> bool:  # type: ignore[override]
@@ -112,7 +128,8 @@ class EigenvalueGain(DecayingGain):
         return HebbianRule(A, self.cap, self._estimate(S, unit))
 
     def _estimate(self, S, unit: GainUnit) -> RunningEigenvalues | None:
-        return RunningEigenvalues(S, self.size(unit), unit.floor) if self.running else None
+        is_running = self.estimate == "running"
+        return RunningEigenvalues(S, self.size(unit), unit.floor) if is_running else None
 
 
 @dataclass(eq=False, repr=False)
@@ -121,7 +138,7 @@ class MetaDescentGain(EigenvalueGain):
 
     Parameters
     ----------
-    eta0, cap, running
+    eta0, cap, tau, estimate
         As for `EigenvalueGain`.
     mu : float, optional
         Rate of rho; 0.5 / v by default. Above 1 / v the unclipped rule diverges.
@@ -155,7 +172,11 @@ class AutoGain(BaseEstimator):
     oversampling = 10
     orthonormal = True
     needs_norm = False
-    decay = 0.5
+    estimate = "outputs"
+
+    def decay(self, n: int) -> float:
+        """As of the other gains, with tau = 2 n."""
+        return 0.5 / n
 
     def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
         """Gains (r,) of the coming pass at time zero."""

@@ -6,7 +6,8 @@
     read-out -> eigenpairs           at most one more
 
 Eigenvalues are estimated by the sum of y_i^2 over a pass, which is equation 13 to a few
-percent and costs nothing; equation 13 itself, at every step, is a choice of the gain.
+percent and costs nothing; equation 13 itself, once a pass or at every step, is a choice of the
+gain.
 
 The read-out gives the coefficients A as they are, or eigenpairs by Nystroem or by Rayleigh and
 Ritz: A is the noisiest thing a run has. Its outputs over a pass are A K', one power
@@ -180,7 +181,7 @@ class _Run:
         """Visit all points once in random order, or those left of a pass that was begun."""
         n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
-        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay / n
+        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
         # Outputs are small block by block and come from the host; the rows' products do not.
         Y = np.empty(rule.A.shape, dtype_name(rule.A.dtype))
         Z = array_namespace(V).empty_like(V)
@@ -209,6 +210,8 @@ class _Run:
     def passed(self, values, outputs, Z, rates, measure) -> tuple:
         """The record of a pass that began with the outputs V, of which Z = K' V."""
         V, rule = self.outputs, self.rule
+        if self.gain.estimate == "product":
+            values = column_norms(self.gram @ rule.A.T) / lengths_of(rule.A)
         self.eigenvalues, self.outputs, self.V, self.Z = values, outputs, V, Z
         ritz, U, KU = rotate(V, Z)
         residuals = column_norms(KU - U * on_device_of(ritz, U))[: self.r]
@@ -245,7 +248,7 @@ class _RowRun(_Run):
         """Visit all rows once."""
         n, rule = self.unit.n, self.rule
         t, seen = 1 + n * len(self.records), 0
-        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay / n
+        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
         values = np.zeros(len(rates))
         for rows in self.gram.samples(self.block):
             Y = rule.step(None, rows, rates, decay, t + seen)
@@ -483,11 +486,12 @@ class Hebbian(base.Solver):
             # Also if the residuals are known, and as small as those of an exact method.
             largest = max(float(pairs.values[0]), np.finfo(float).tiny)
             converged = float(np.max(pairs.residuals)) / largest <= max(tol, base.FULL_FLOOR)
+        products = 2 if gain.estimate == "product" else 1
         recoveries = round(-np.log2(run.rule.brake))
         return replace(
             pairs,
             converged=converged,
-            n_passes=1 + len(run.records) + pairs.n_passes,
+            n_passes=1 + len(run.records) * products + pairs.n_passes,
             history=History.of(run.records, len(run.rule.A), r, recoveries, interrupted),
         )
 
