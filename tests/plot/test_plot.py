@@ -31,12 +31,6 @@ from mercer.bases import Landmarks  # noqa: E402
 from mercer.plot.axes import GROUP_COLORS  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def rows():
     return np.random.default_rng(0).standard_normal((120, 5))
