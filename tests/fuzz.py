@@ -656,7 +656,8 @@ def scores(problem, model, exact):
             found.append(f"scores of component {i} are off by {share:.1e}, stated {stated[i]:.1e}")
     count = min(model.certificate_.n_proven, int(np.argmin(np.append(np.isfinite(stated), False))))
     count = min(count, int(np.sum(values > 10 * exact.slack)))
-    held = share_of_leading(S[:, :count], np.asarray(exact.matrix / unit, dtype=float))
+    # What is wrong with scores is judged above: it may lie along large negative eigenvalues.
+    held = share_of_leading(S[:, :count], (U * np.maximum(values / unit, 0.0)) @ U.T)
     if held < LEAST_HELD:
         found.append(f"{count} are proven, of which a span holds {held:.1e} of the best")
     return found[:2]

@@ -208,7 +208,8 @@ class Arpack(Solver):
                 return to_numpy(operator @ operator.vectors(V))
             if V.shape[1] > FEWEST:
                 return dsymm(1.0, matrix, V)
-            return np.column_stack([dsymv(1.0, matrix, v) for v in V.T])
+            # V may have no columns: where no pair that was found has converged.
+            return np.array([dsymv(1.0, matrix, v) for v in V.T]).reshape(V.T.shape).T
 
         r, goal = n_components, CLOSE if self.to_rounding else max(tol, CLOSE)
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
