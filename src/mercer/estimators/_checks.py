@@ -16,7 +16,7 @@ from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import tell
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..kernels.base import append_columns, same_for_all
 from ..kernels.derived import MISSING
 
@@ -283,7 +283,7 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     """
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, BesideColumn):
+    if isinstance(sample_weight, ExtraColumn):
         return replace(sample_weight, count=n)  # whose entries are checked where they are
     # Weights on a cluster are brought here.
     w = np.asarray(to_numpy(sample_weight))

@@ -42,12 +42,12 @@ from ..rows import (
     ArrayRows,
     Opening,
     Rows,
-    beside,
     count_rows,
     engine_for,
     in_memory,
     like_of,
     open_rows,
+    with_extras,
     without_weightless,
 )
 from ..solvers import SOLVERS, Solver
@@ -405,7 +405,7 @@ class Door(BaseEstimator):
         """
         self._validate_params()
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:

@@ -21,7 +21,7 @@ from ..files import is_cluster_table
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
 from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel, Linear
 from ..kernels.function import Objects
@@ -449,7 +449,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 expansion = expansion.stretched(peak_signs(expansion.scores(sample)))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
-        if isinstance(task.weights, BesideColumn):
+        if isinstance(task.weights, ExtraColumn):
             function = SurveyOf(MODEL_ROWS, task.seed, task.weights)
             survey = rows.sum(function, "weights of sampled rows").sample
             attributes |= {"X_sample_": survey.rows, "_weights": survey.weights}

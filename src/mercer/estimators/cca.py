@@ -14,12 +14,12 @@ from ..compute.arrays import Array
 from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..kernels import KERNELS, Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
-from ..rows import ArrayRows, beside, scores_of
+from ..rows import ArrayRows, scores_of, with_extras
 from ._checks import NOT_NEGATIVE, StrOptions, checked_array
 from ._door import Door, Fitted, kept
 from ._model import Scores
@@ -49,7 +49,7 @@ class PairScores(Scores):
         -------
         array of shape (n, n_components), or two of them; the Path of the file in place of X's
         """
-        X, y = beside(X, self.memory, y=y)
+        X, y = with_extras(X, self.memory, y=y)
         S = super().transform(X, out)
         if y is None:
             return S
@@ -262,7 +262,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
-        X, y = beside(X, self.memory, y=y)
+        X, y = with_extras(X, self.memory, y=y)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)
@@ -282,7 +282,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
                 "of the same rows, (n_samples, n_features_y)."
             )
-        if isinstance(y, BesideColumn):
+        if isinstance(y, ExtraColumn):
             raise ValueError(
                 "KernelCCA reads the other view of each row into memory, and rows of a table on a "
                 "cluster have no order to match it by. Pass X and y as arrays, or use "

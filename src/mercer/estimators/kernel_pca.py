@@ -21,10 +21,10 @@ from ..rows import (
     State,
     Step,
     SummedRows,
-    beside,
     lazy_like,
     like_of,
     merge,
+    with_extras,
 )
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
@@ -282,7 +282,7 @@ class KernelPCA(KernelModel):
         of the training rows are the scaled eigenvectors.
         """
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         self.fit(X, y, sample_weight=sample_weight)
         plain = sample_weight is None and not self._needs_target
         if not self.expansion_.basis.spans_data or not plain:
@@ -328,7 +328,7 @@ class KernelPCA(KernelModel):
         if first_row is not None and not (isinstance(first_row, Integral) and first_row >= 0):
             raise ValueError(f"first_row={first_row!r} must be a whole number from 0, or None.")
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         given = {"y": y, "sample_weight": sample_weight}
         given = {name: to_numpy(x) for name, x in given.items() if x is not None}
         fresh, step = unfitted(self), vars(self).get("_step")
@@ -391,7 +391,7 @@ class KernelPCA(KernelModel):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.fit(rows, **rows.beside)
+                self.fit(rows, **rows.extras)
             except NextPass as missing:
                 return missing.step  # its warnings come again
         for warning in caught:

@@ -19,12 +19,12 @@ from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import RowSample, pack, unpack
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..kernels.function import NO_BATCHES, Objects
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, beside, in_memory, like_of, like_rows
+from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows, with_extras
 from ..selectors import Novelty
 from ..stream.components import (
     BatchRecord,
@@ -269,7 +269,7 @@ class StreamingKernelPCA(KernelModel):
         """
         self._validate_params()
         model = unfitted(self)
-        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        X, sample_weight = with_extras(X, self.memory, sample_weight=sample_weight)
         listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
@@ -303,7 +303,7 @@ class StreamingKernelPCA(KernelModel):
         if is_empty and not is_first:
             return self
         model = unfitted(self) if is_first else self._with_last()
-        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        X, sample_weight = with_extras(X, self.memory, sample_weight=sample_weight)
         rows = model._open(X, reset=is_first)
         if not is_first and in_memory(rows) is not None and self._relearns(self.X_sample_):
             before, new = self._weights, sample_weight
@@ -380,7 +380,7 @@ class StreamingKernelPCA(KernelModel):
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
         weights: Any = sample_weight
-        if weights is not None and not isinstance(weights, BesideColumn):
+        if weights is not None and not isinstance(weights, ExtraColumn):
             weights = np.asarray(to_numpy(weights))
         for number, (rows, part) in enumerate(steps(opened, weights)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
@@ -661,9 +661,9 @@ def steps(opened: Iterable[Rows], weights: Any) -> Iterator[tuple[Rows, Any]]:
     """
     first = 0
     for rows in opened:
-        if isinstance(weights, BesideColumn):
+        if isinstance(weights, ExtraColumn):
             table: Any = rows
-            pairs = table.blocks_beside()
+            pairs = table.blocks_with_extras()
             yield from ((ArrayRows(block), columns[weights.name]) for block, columns in pairs)
             continue
         blocks = (ArrayRows(block) for block in rows.blocks() if block.shape[0])

@@ -13,7 +13,7 @@ from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import components_problem
 from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
@@ -205,8 +205,8 @@ class SupervisedKernelPCA(KernelPCA):
 
     def _posing(self, y, rows, weights, sample_weight):
         refuse_grid(self.basis, "supervised fit", "target")
-        if isinstance(y, BesideColumn):
-            return self._posing_beside(y, rows)
+        if isinstance(y, ExtraColumn):
+            return self._posing_column(y, rows)
         kernel, P = target_of(self.target, y, self.memory)
         if weights is not None and len(weights) < len(P) == np.size(sample_weight):
             # Rows of weight zero were left out of an array.
@@ -228,7 +228,7 @@ class SupervisedKernelPCA(KernelPCA):
         self.target_ = kernel
         return pose
 
-    def _posing_beside(self, y, rows):
+    def _posing_column(self, y, rows):
         """The same for a target in a column of a table on a cluster, where it stays."""
         if self.target not in ("auto", "delta", "linear"):
             raise ValueError(
