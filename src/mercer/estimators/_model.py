@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
@@ -24,6 +23,7 @@ from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import ExtraColumn
 from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel, Linear
+from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
@@ -534,11 +534,7 @@ def error_sums(expansion: Any, rows: Any) -> np.ndarray:
 
 def copied(rows):
     """Rows of any library in memory of their own."""
-    if is_sparse(rows):
-        return rows.copy()
-    if isinstance(rows, np.ndarray):
-        return np.array(rows)
-    return array_namespace(rows).asarray(rows[:], copy=True)
+    return rows.copy() if is_sparse(rows) else array_namespace(rows).asarray(rows[:], copy=True)
 
 
 def score_kernel(kernel: Kernel) -> Kernel:

@@ -316,7 +316,12 @@ class SpectralInput(Door):
 
     def _check_counts(self, n: int) -> None:
         """Raise ValueError where more of something is asked for than there are rows."""
-        raise NotImplementedError
+        wanted = {name: vars(self).get(name) for name in ("n_clusters", "n_components")}
+        if self.affinity_ in NEIGHBORS:
+            wanted["n_neighbors"] = self._neighbors_of(n)
+        for name, asked in wanted.items():
+            if asked not in (None, "auto") and asked > n:
+                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device

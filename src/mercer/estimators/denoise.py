@@ -217,9 +217,8 @@ class PatchDenoiser(Door):
         pilot = self._pass(image, min(max(self.stride, 2), self.patch_size), self._clean)
         rng = np.random.RandomState(0)
         P = draw_patches([pilot], self.patch_size, self.n_patches or LINEAR_PATCHES, rng)
-        model = self._model(self._without_mean(P, self.n_channels_)[0], rng, original)
-        model.fit(self._without_mean(P, self.n_channels_)[0])
-        second = partial(self._shrunk, model)
+        P = self._without_mean(P, self.n_channels_)[0]
+        second = partial(self._shrunk, self._model(P, rng, original).fit(P))
         return restore(self._pass(image, self.stride, second, pilot), original)
 
     def _makes_two_passes(self) -> bool:

@@ -22,7 +22,7 @@ from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import NOT_SAVED, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput, at_rows
+from ._spectral import SpectralInput, at_rows
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8
@@ -89,10 +89,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
                 f"n_components={self.n_components} must be less than n_samples={n}: the first "
                 f"eigenvector is constant and left out. Give at most {n - 1}."
             )
-        if self.affinity_ in NEIGHBORS and self._neighbors_of(n) > n:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
-            )
+        super()._check_counts(n)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         p, map_, like = self._apart, result.map, like_of(task.rows)
@@ -100,22 +97,18 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         signs = peak_signs(V)
         later = {"values": map_.values[p:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, p:] * signs, **later)
-        attributes = super()._attributes(replace(result, map=map_), plan, task)
         k = V.shape[1]
         scale = np.broadcast_to(self._scale(map_), (k,))
         Y: Any = restore(V * signs * scale, like)
         if task.rows._elsewhere:
             Y = task.rows.map(at_rows(map_, partial(np.multiply, scale), (k,)))
-        pieces = {"pieces_": self.pieces_} if "pieces_" in vars(self) else {}
-        return (
-            attributes
-            | pieces
-            | {
-                "eigenvalues_": restore(result.pairs.values[p:], like),
-                "certificate_": result.certificate.without_first(p),
-                "embedding_": Y,
-            }
-        )
+        attributes = {name: x for name, x in vars(self).items() if name == "pieces_"}
+        attributes |= super()._attributes(replace(result, map=map_), plan, task)
+        return attributes | {
+            "eigenvalues_": restore(result.pairs.values[p:], like),
+            "certificate_": result.certificate.without_first(p),
+            "embedding_": Y,
+        }
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)

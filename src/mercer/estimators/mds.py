@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..bases import BasisRecipe
 from ..compute import format_bytes, is_sparse, make_engine, parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import InvalidParameterError, ModelFileError, tell
+from ..exceptions import ModelFileError, tell
 from ..files import is_arrow, table_like
 from ..fitting.choosing import warn_unconverged
 from ..kernels import Kernel
@@ -176,7 +176,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "metric": [str, callable, None],
         "metric_params": [dict, None],
         "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
-        "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
+        "correction": [StrOptions({"lingoes"}), None],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
@@ -194,7 +194,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "_distance": Fitted(SAVED),
         "_anchors": Fitted("a d real sparse"),
         "_points": NOT_SAVED,
-        "_rectangular": Fitted(bool),  # of earlier versions
     }
 
     n_components: float = 2
@@ -299,12 +298,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _open(self, X, *, reset: bool) -> Rows:
         """Rows, in one place unless there are landmarks: files that fit are read."""
-        if reset and self.correction == "cailliez":
-            raise InvalidParameterError(
-                "correction='cailliez' is gone. Use correction='lingoes', which makes distances "
-                "between any number of points Euclidean.",
-                parameter="correction",
-            )
         if reset and self.metric is not None and self.dissimilarity != "euclidean":
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
         if self._has_matrix() or (reset and self.landmarks is None):

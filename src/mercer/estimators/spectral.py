@@ -309,14 +309,6 @@ class SpectralClustering(
             self._rows = rows.shape[0]
         return rows
 
-    def _check_counts(self, n: int) -> None:
-        wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
-        if self.affinity_ in NEIGHBORS:
-            wanted["n_neighbors"] = self._neighbors_of(n)
-        for name, asked in wanted.items():
-            if asked not in (None, "auto") and asked > n:
-                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
-
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         shared, values = super()._attributes(result, plan, task), result.pairs.values
         gaps = eigengaps(to_numpy(values))

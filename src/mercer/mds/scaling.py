@@ -25,8 +25,6 @@ from scipy.spatial.distance import cdist
 
 from ..bases import PrecomputedBasis
 from ..bases.points import PointBasis
-from ..bases.whitening import on_host
-from ..compute import is_sparse
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
@@ -37,6 +35,7 @@ from ..fitting.moments import Moments, RowFunction
 from ..fitting.problems import EPS, Problem, roundings_of
 from ..fitting.task import WITNESS
 from ..kernels import Kernel, Precomputed, SquaredDistance
+from ..kernels.base import dense_rows, on_host
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers.base import orthonormal_against, small_eigh
@@ -205,7 +204,7 @@ class Placing:
 
     def coordinates(self, rows: Any) -> np.ndarray:
         """Coordinates of any number of rows, block by block."""
-        rows = dense(rows)
+        rows = dense_rows(rows)
         (n, d), engine = rows.shape, self.basis.engine
         width = d if isinstance(self.map, LinearMap) else 4 * self.basis.size
         Y = np.empty((n, self.map.size))
@@ -237,7 +236,7 @@ class PlacedMoments(RowFunction):
         def moments(block):
             if placing is None:
                 return Moments.of_blocks([on_host(rows[block], dense=True)])
-            return Moments.of_blocks([placing(dense(rows[block]))])
+            return Moments.of_blocks([placing(dense_rows(rows[block]))])
 
         width = d if placing is None else d + 4 * placing.basis.size
         return self.engine.sum_rows(moments, n, block_rows(self.engine, width))
@@ -625,26 +624,21 @@ def marks_of(task, landmarks, index) -> Marks:
     size = min(SAMPLE_COLUMNS, judged(task.engine, n, m))
     judging = SurveyOf(size, seed ^ WITNESS)
     if index is not None:
-        chosen = dense(rows.take(index))
-        return Marks(chosen, chosen, index, dense(rows.sample(size, judging.seed)))
+        chosen = dense_rows(rows.take(index))
+        return Marks(chosen, chosen, index, dense_rows(rows.sample(size, judging.seed)))
     if task.array is not None:
         index = sampled_numbers(n, m, seed)
         return Marks(*2 * (task.array[index],), index, rows.sample(size, judging.seed))
     looking = Together((SurveyOf(m, seed), judging))
     first, second = (seen.sample for seen in rows.sum(looking, "sampling rows", again=True).parts)
-    chosen = dense(first.rows)
-    return Marks(chosen, chosen, first.numbers, dense(second.rows))
+    chosen = dense_rows(first.rows)
+    return Marks(chosen, chosen, first.numbers, dense_rows(second.rows))
 
 
 def count_of(rows) -> int:
     """The number of rows; a pass where it is not known."""
     n: int | None = rows.shape[0]
     return rows.sum(CountOf(), "counting rows", again=True) if n is None else n
-
-
-def dense(rows) -> Any:
-    """Rows that distances can be taken between."""
-    return rows.toarray() if is_sparse(rows) else rows
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
@@ -694,7 +688,7 @@ def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
 def with_constant(distance, constant: float, mean: float) -> LiftedDistance:
     """A distance with a constant that is not negative; `mean` is that of the squared distances."""
     same = SAME_POINT * float(np.sqrt(mean))
-    return LiftedDistance(distance, "lingoes", max(float(constant), 0.0), same)
+    return LiftedDistance(distance, max(float(constant), 0.0), same)
 
 
 def fewest(values, share: float, square: float) -> int:
