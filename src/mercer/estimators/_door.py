@@ -8,9 +8,9 @@ documentation follow from the declaration.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -53,7 +53,17 @@ from ..rows import (
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, WIDTHS, Interval, StrOptions
+from ._checks import (
+    AT_LEAST_1,
+    BOOLEAN,
+    FINITE,
+    MEASURES,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WIDTHS,
+    Interval,
+    StrOptions,
+)
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -66,6 +76,9 @@ MOST_JOBS = 10_000
 QUIET = Interval(Integral, -1, -1, closed="both")
 # Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
 SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
+# Kernels that are computed from rows, and bases without features and grids.
+NO_MATRIX, OF_POINTS = StrOptions(set(KERNELS) - {"precomputed"}), {"auto", "points", "landmarks"}
+PointKernel = Annotated[str | Kernel | Callable, NO_MATRIX, callable, Kernel]
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -109,13 +122,13 @@ class Door(BaseEstimator):
     class attributes below are parameters of some estimators, and constants of the others.
     """
 
-    # A parameter that is not listed is not checked here.
+    # Rules of parameters whose types do not bring theirs, as `Annotated`; others are not checked.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, WIDTHS],
+        "gamma": [NOT_NEGATIVE, MEASURES, None, WIDTHS],
         "degree": [NOT_NEGATIVE],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        "coef0": [FINITE],
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +28,7 @@ from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
-from ._checks import AT_LEAST_1, StrOptions, check_gram
+from ._checks import AT_LEAST_1, AUTO, SEARCHES, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
@@ -44,6 +44,11 @@ SIGN_ROWS = 20_000
 USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
 
 
+# What gives affinities: a name, a function or a kernel.
+NAMED = StrOptions({"auto", *KERNELS, *NEIGHBORS})
+Affinity = Annotated[str | Kernel | Callable[..., Any], NAMED, callable, Kernel]
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
@@ -51,12 +56,6 @@ class SpectralInput(Door):
     With the parameters that all spectral methods have.
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
-        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
-        "neighbor_weights": [StrOptions({"uniform", "local"})],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "affinity_": NOT_SAVED,
         "kernel_": kept(Kernel),
@@ -70,10 +69,10 @@ class SpectralInput(Door):
         "_search_device": NOT_SAVED,
     }
 
-    affinity: str | Kernel | Callable[..., Any] = "auto"
-    n_neighbors: int | str | None = "auto"
-    neighbor_search: str = "auto"
-    neighbor_weights: str = "local"
+    affinity: Affinity = "auto"
+    n_neighbors: Annotated[int | str | None, AT_LEAST_1, AUTO, None] = "auto"
+    neighbor_search: Annotated[str, SEARCHES] = "auto"
+    neighbor_weights: Annotated[str, StrOptions({"uniform", "local"})] = "local"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1

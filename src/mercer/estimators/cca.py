@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from math import isqrt
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
 from ..fitting.moments import ExtraColumn
-from ..kernels import KERNELS, Kernel
+from ..kernels import Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
 from ..rows import ArrayRows, scores_of, with_extras
-from ._checks import NOT_NEGATIVE, StrOptions, checked_array
-from ._door import Door, Fitted, kept
+from ._checks import MEASURES, NOT_NEGATIVE, WIDTHS, checked_array
+from ._door import NO_MATRIX, Door, Fitted, PointKernel, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
@@ -146,12 +146,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
-        "regularization": [NOT_NEGATIVE],
-        "gamma_y": Door._parameter_constraints["gamma"],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "n_features_y_": kept("int e"),
         "kernel_": kept(Kernel),
@@ -166,9 +160,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
     n_components: int = 2
     _: KW_ONLY
-    kernel_y: str | Kernel | Callable[..., Any] | None = None
-    regularization: float = 0.01
-    gamma_y: float | str | None = None
+    kernel: PointKernel = "linear"
+    kernel_y: Annotated[str | Kernel | Callable | None, NO_MATRIX, callable, Kernel, None] = None
+    regularization: Annotated[float, NOT_NEGATIVE] = 0.01
+    gamma_y: Annotated[float | str | None, NOT_NEGATIVE, MEASURES, None, WIDTHS] = None
     basis: str | BasisRecipe = "auto"
     device: Any = None
     verbose: int = 0

@@ -1,10 +1,9 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -15,14 +14,14 @@ from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array, Same, is_foreign
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..kernels import Kernel, Precomputed
+from ..kernels import Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted
+from ._door import NOT_SAVED, OF_POINTS, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._spectral import SpectralInput, at_rows
+from ._spectral import Affinity, SpectralInput, at_rows
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8
@@ -32,14 +31,11 @@ APART = 1e-8
 class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
 
-    _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
-    }
-
     n_components: int = 2
     _: KW_ONLY
     #: Vectors are then right to about this over the gap of their eigenvalues.
     tol: float = 1e-8
+    basis: Annotated[str | BasisRecipe, StrOptions(OF_POINTS), BasisRecipe] = "auto"
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "embedding_": Fitted("n k"),
@@ -346,17 +342,13 @@ class DiffusionMap(GraphEmbedding):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
-        # Beyond, powers of the densities leave the range of float64.
-        "density_power": [Interval(Real, 0, 20, closed="both")],
-        "t": [NOT_NEGATIVE],
-    }
     _title, _rests = "diffusion map", True
 
     _: KW_ONLY
-    density_power: float = 0.5
-    t: float = 1
-    affinity: str | Kernel | Callable[..., Any] = "rbf"
+    # Beyond 20, powers of the densities leave the range of float64.
+    density_power: Annotated[float, Interval(Real, 0, 20, closed="both")] = 0.5
+    t: Annotated[float, NOT_NEGATIVE] = 1
+    affinity: Affinity = "rbf"
 
     def _problem(self, task, basis):
         basis, alpha = self._without_diagonal(basis), float(self.density_power)

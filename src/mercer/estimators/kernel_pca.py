@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..rows import (
     with_extras,
 )
 from ..solvers import Solver
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ._checks import AT_LEAST_1, AUTO, FROM_0, NOT_NEGATIVE, SHARE, Flag
 from ._door import Fitted, become, unfitted
 from ._model import KernelModel, score_kernel
 from ._output import contained
@@ -224,29 +224,20 @@ class KernelPCA(KernelModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
-        "alpha": [NOT_NEGATIVE],
-        "fit_inverse_transform": ["boolean"],
-        "max_iter": [AT_LEAST_1, None],
-        "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "remove_zero_eig": ["boolean"],
-    }
-
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "dual_coef_": Fitted("t d"),
         "X_transformed_fit_": Fitted("t r"),
     }
 
-    n_components: int | float | None = None
+    n_components: Annotated[int | float | None, AT_LEAST_1, SHARE, None] = None
     _: KW_ONLY
-    alpha: float = 1.0
-    fit_inverse_transform: bool = False
+    alpha: Annotated[float, NOT_NEGATIVE] = 1.0
+    fit_inverse_transform: Flag = False
     eigen_solver: SolverName | Solver = "auto"
     tol: float = 0
-    max_iter: int | None = None
-    iterated_power: int | Literal["auto"] = "auto"
-    remove_zero_eig: bool = False
+    max_iter: Annotated[int | None, AT_LEAST_1, None] = None
+    iterated_power: Annotated[int | Literal["auto"], FROM_0, AUTO] = "auto"
+    remove_zero_eig: Flag = False
     copy_X: bool = True
     basis: BasisName | BasisRecipe = "auto"
     preimage: PreimageName | Preimage = "auto"

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,7 +22,7 @@ from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
     ROW_NUMBERS,
-    Interval,
+    SHARE,
     StrOptions,
     checked_array,
     in_main_memory,
@@ -170,14 +170,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     _title = "classical scaling"
     copy_X = True
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
-        "dissimilarity": [str, callable],
-        "metric": [str, callable, None],
-        "metric_params": [dict, None],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
-        "correction": [StrOptions({"lingoes"}), None],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
         "embedding_": Fitted("n p"),
@@ -196,13 +188,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "_points": NOT_SAVED,
     }
 
-    n_components: float = 2
+    n_components: Annotated[float, AT_LEAST_1, SHARE] = 2
     _: KW_ONLY
-    dissimilarity: Any = "euclidean"
-    metric: Any = None
-    metric_params: dict[str, Any] | None = None
-    landmarks: Any = None
-    correction: str | None = None
+    dissimilarity: Annotated[Any, str, callable] = "euclidean"
+    metric: Annotated[Any, str, callable, None] = None
+    metric_params: Annotated[dict[str, Any] | None, dict, None] = None
+    landmarks: Annotated[Any, AT_LEAST_1, SHARE, ROW_NUMBERS, None] = None
+    correction: Annotated[str | None, StrOptions({"lingoes"}), None] = None
     tol: float = 0
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None

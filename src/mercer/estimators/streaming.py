@@ -37,7 +37,7 @@ from ..stream.components import (
 )
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
-from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
+from ._checks import FADING, Count, Interval, StrOptions, checked_weights
 from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
@@ -50,6 +50,10 @@ COMPONENTS = {
 }
 # A warning is given if more than this share of a batch's energy is outside a full dictionary.
 LOST_TOO_MUCH = 0.05
+
+
+# Spans by name.
+SPANS = StrOptions({"dictionary", "features", "fourier"})
 
 
 @dataclass(frozen=True)
@@ -224,13 +228,6 @@ class StreamingKernelPCA(KernelModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
-        "budget": [AT_LEAST_1],
-        "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
-    }
-
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "X_sample_": kept("s d sparse"),
         "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
@@ -245,10 +242,10 @@ class StreamingKernelPCA(KernelModel):
     _: KW_ONLY
     kernel: Any = "rbf"
     gamma: Any = "auto"
-    basis: str | BasisRecipe = "dictionary"
-    budget: int = 500
-    novelty: Any = 0.001
-    forgetting: float = 1.0
+    basis: Annotated[str | BasisRecipe, SPANS, BasisRecipe] = "dictionary"
+    budget: Count = 500
+    novelty: Annotated[Any, Interval(Real, 0, 1, closed="left"), Novelty] = 0.001
+    forgetting: Annotated[float, FADING] = 1.0
     preimage: str | Preimage = "auto"
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:

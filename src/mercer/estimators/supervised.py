@@ -2,8 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 from math import isqrt
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +19,14 @@ from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
 from ..rows import like_rows
-from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
+from ._checks import (
+    LARGEST_SUM,
+    SMALLEST_VALUE,
+    UNIT,
+    StrOptions,
+    check_gram,
+    checked_array,
+)
 from ._door import Fitted, kept
 from ._model import KernelModel
 from .kernel_pca import KernelPCA
@@ -33,6 +39,10 @@ ONE_TARGET = (
     "All rows have the same target, 1 class or value, so that nothing can depend on it. Pass a y "
     "with two different values or more, or use KernelPCA."
 )
+
+
+# Target kernels by name.
+TARGETS = StrOptions({"auto", "delta", *KERNELS})
 
 
 @dataclass(eq=False, repr=False)
@@ -138,10 +148,6 @@ class SupervisedKernelPCA(KernelPCA):
     (178, 2)
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelPCA._parameter_constraints | {
-        "target": [StrOptions({"auto", "delta", *KERNELS}), Kernel],
-        "unsupervised": [Interval(Real, 0, 1, closed="both")],
-    }
     _needs_target = True
 
     # Parameters of `KernelPCA` that are not for a target.
@@ -160,8 +166,8 @@ class SupervisedKernelPCA(KernelPCA):
     }
 
     _: KW_ONLY
-    target: str | Kernel = "auto"
-    unsupervised: float = 0
+    target: Annotated[str | Kernel, TARGETS, Kernel] = "auto"
+    unsupervised: Annotated[float, UNIT] = 0
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions of X that depend most on y.
