@@ -8,9 +8,10 @@ documentation follow from the declaration.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -115,6 +116,7 @@ def is_float(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
 
 
+@dataclass_transform()
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
@@ -192,6 +194,11 @@ class Door(BaseEstimator):
     _of_columns: ClassVar[bool] = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Parameters are fields: every estimator is a dataclass, compared by identity."""
+        super().__init_subclass__(**settings)
+        dataclass(eq=False, repr=False)(cls)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.

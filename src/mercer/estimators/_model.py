@@ -1,7 +1,7 @@
 """A fitted model: scores, errors and pre-images of every method that ends in an expansion."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, cast
@@ -108,7 +108,6 @@ class Scores:
         return scores if out is not None else contained(self, scores, X)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
@@ -131,6 +130,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "_step": NOT_SAVED,
     }
 
+    _: KW_ONLY
     center: bool = True
     device: Any = None
     verbose: int = 0

@@ -1,7 +1,7 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -49,7 +49,6 @@ NAMED = StrOptions({"auto", *KERNELS, *NEIGHBORS})
 Affinity = Annotated[str | Kernel | Callable[..., Any], NAMED, callable, Kernel]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
@@ -69,6 +68,7 @@ class SpectralInput(Door):
         "_search_device": NOT_SAVED,
     }
 
+    _: KW_ONLY
     affinity: Affinity = "auto"
     n_neighbors: Annotated[int | str | None, AT_LEAST_1, AUTO, None] = "auto"
     neighbor_search: Annotated[str, SEARCHES] = "auto"

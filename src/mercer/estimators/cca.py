@@ -1,7 +1,7 @@
 """Kernel canonical correlation analysis as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from math import isqrt
 from typing import Annotated, Any, ClassVar, Self
 
@@ -56,7 +56,6 @@ class PairScores(Scores):
         return S, restore(self.expansion_y_.scores(self._other_view(y)), y)
 
 
-@dataclass(eq=False, repr=False)
 class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel canonical correlation analysis: what two sets of columns of the same rows share.
 

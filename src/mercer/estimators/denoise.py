@@ -1,6 +1,6 @@
 """Image denoising by kernel PCA of patches."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
@@ -38,7 +38,6 @@ BLOCK, BLOCKS, FLATTEST, ENOUGH = 8, 30_000, 0.03, 200
 UNCLIPPED = 0.1
 
 
-@dataclass(eq=False, repr=False)
 class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 

@@ -1,6 +1,6 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -27,7 +27,6 @@ from ._spectral import Affinity, SpectralInput, at_rows
 APART = 1e-8
 
 
-@dataclass(eq=False, repr=False)
 class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
 
@@ -271,7 +270,6 @@ class SpectralEmbedding(GraphEmbedding):
     _title = "spectral embedding"
 
 
-@dataclass(eq=False, repr=False)
 class DiffusionMap(GraphEmbedding):
     """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
 

@@ -47,7 +47,6 @@ LARGEST_ENTRY = 1e9
 GAIN, ESTIMATES = StrOptions(set(hebbian.GAINS)), StrOptions({"outputs", "product", "running"})
 
 
-@dataclass(eq=False, repr=False)
 class HebbianKernelPCA(KernelModel):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 

@@ -1,6 +1,6 @@
 """Isomap as a scikit-learn estimator: classical scaling of distances along a graph of neighbors."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
@@ -26,7 +26,6 @@ PATH_BYTES = 24
 MOST_PIECES = 100
 
 
-@dataclass(eq=False, repr=False)
 class Isomap(ClassicalMDS):
     """Isomap: coordinates whose distances are those along the rows, from neighbor to neighbor.
 

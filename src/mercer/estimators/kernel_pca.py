@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -38,7 +38,6 @@ SolverName = Literal["auto", "dense", "arpack", "randomized", "lobpcg", "krylov"
 PreimageName = Literal["auto", "fixed-point", "distance", "ridge"]
 
 
-@dataclass(eq=False, repr=False)
 class KernelPCA(KernelModel):
     """Kernel principal component analysis, exact and within a memory budget.
 

@@ -1,6 +1,6 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
@@ -46,7 +46,6 @@ class Chosen(BasisRecipe):
         return None
 
 
-@dataclass(eq=False, repr=False)
 class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Classical multidimensional scaling: points whose distances are those given.
 

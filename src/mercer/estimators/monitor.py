@@ -1,7 +1,7 @@
 """Monitoring of a process: control charts of kernel PCA, and the sensors behind their alarms."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -53,7 +53,6 @@ LEAST_VARIANCE = 1e-10
 NUMERIC = StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"})
 
 
-@dataclass(eq=False, repr=False)
 class ProcessMonitor(Detector):
     """Control charts of a process from rows of its normal operation, in the order of time.
 

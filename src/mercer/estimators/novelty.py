@@ -1,6 +1,6 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from math import isqrt
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
@@ -35,7 +35,6 @@ TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 ROW_COPIES = 16
 
 
-@dataclass(eq=False, repr=False)
 class Detector(OutlierMixin, Door):
     """What detectors share: components of normal rows, scores of new ones and a verdict."""
 
@@ -103,7 +102,6 @@ class Detector(OutlierMixin, Door):
         return KernelPCA(**shared | changes | settings, copy_X=False)
 
 
-@dataclass(eq=False, repr=False)
 class NoveltyDetector(Detector):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 

@@ -1,6 +1,6 @@
 """Nystroem features: coordinates whose inner products are the kernel, as landmarks know it."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +19,6 @@ from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
-@dataclass(repr=False, eq=False)
 class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Features whose inner products are those of the kernel, by landmarks.
 

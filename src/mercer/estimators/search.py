@@ -112,7 +112,6 @@ class Selection(Shown):
         )
 
 
-@dataclass(eq=False, repr=False)
 class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 

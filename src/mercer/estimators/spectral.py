@@ -1,7 +1,7 @@
 """Spectral clustering as a scikit-learn estimator."""
 
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,6 @@ TURNED_ROWS = 2**16
 NEARLY_ALL = 0.99
 
 
-@dataclass(eq=False, repr=False)
 class SpectralClustering(
     ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput
 ):

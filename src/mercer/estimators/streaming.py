@@ -100,7 +100,6 @@ class Unread:
     before: dict[str, Any]
 
 
-@dataclass(eq=False, repr=False)
 class StreamingKernelPCA(KernelModel):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 

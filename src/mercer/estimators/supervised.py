@@ -1,6 +1,6 @@
 """Supervised kernel PCA as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from math import isqrt
 from typing import Annotated, Any, ClassVar, Self
 
@@ -45,7 +45,6 @@ ONE_TARGET = (
 TARGETS = StrOptions({"auto", "delta", *KERNELS})
 
 
-@dataclass(eq=False, repr=False)
 class SupervisedKernelPCA(KernelPCA):
     """Kernel PCA towards a target: the directions that depend most on y.
 
