@@ -276,8 +276,11 @@ class Door(BaseEstimator):
         return self
 
     def _attributes(self, result: Any, plan: Any, task: Any) -> dict[str, Any]:
-        """The fitted attributes that a result gives, by name; the result itself may be that."""
-        return result
+        """The fitted attributes that a result gives: itself, or its fields that are declared."""
+        if isinstance(result, dict):
+            return result
+        named = {f"{name}_": value for name, value in vars(result).items()}
+        return {name: value for name, value in named.items() if name in type(self)._fitted}
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
         """Warn of what a user would not expect of the fitted model."""

@@ -41,7 +41,7 @@ from ..rows import (
 from ._door import NOT_SAVED, Door, Fitted, kept
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
-from ._sklearn import TransformerMixin
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Rows of a model without landmarks whose scores decide the signs of components, and rows on which
 # the spread of columns is measured.
@@ -403,11 +403,7 @@ class KernelModel(Scores, TransformerMixin, Door):
 
         export_onnx(self, path, dtype=dtype)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the scores: the class in small letters, and a number."""
-        check_is_fitted(self)
-        name = type(self).__name__.lower()
-        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
+    get_feature_names_out: ClassVar[Any] = ClassNamePrefixFeaturesOutMixin.get_feature_names_out
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         expansion, pairs, problem = result.expansion, result.pairs, result.problem

@@ -123,12 +123,10 @@ class SpectralInput(Door):
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         map_, like = result.map, like_of(task.rows)
-        attributes = {
+        attributes = super()._attributes(result, plan, task) | {
             "affinity_": self._affinity(),
             "kernel_": task.kernel,
-            "map_": map_,
             "eigenvalues_": restore(result.pairs.values, like),
-            "certificate_": result.certificate,
             "plan_": plan,
         }
         if not map_.basis.spans_data and map_.basis.points is not None:

@@ -227,16 +227,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         return min(EXACT_ROWS, isqrt(engine.memory // moment_bytes(2, engine)))
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        other = result.problem.other
-        return {
-            "kernel_": result.first.basis.kernel,
-            "kernel_y_": other.basis.kernel,
+        return super()._attributes(result, plan, task) | {
+            "kernel_": result.expansion.basis.kernel,
+            "kernel_y_": result.expansion_y.basis.kernel,
             "n_features_y_": result.problem.other_columns,
-            "expansion_": result.first,
-            "expansion_y_": result.second,
-            "correlations_": result.correlations,
-            "regularized_correlations_": result.regularized,
-            "certificate_": result.certificate,
         }
 
     def _warn(self, result, plan, task) -> None:

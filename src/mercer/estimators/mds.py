@@ -397,23 +397,17 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return scaling.landmark_problem(task, distance, self.correction, marks)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        spectrum, problem = result.spectrum, result.problem
-        (strain, stress), rows, Y = result.misfit, task.rows, result.embedding
+        spectrum, problem, rows, Y = result.spectrum, result.problem, task.rows, result.embedding
         room = task.engine.memory // COORDINATE_COPIES
-        fits = rows._elsewhere or 8 * problem.n_rows * len(result.values) <= room
+        fits = rows._elsewhere or 8 * problem.n_rows * len(result.eigenvalues) <= room
         if Y is None and fits:
             Y = rows.map(replace(problem.first, map=result.map).of_rows())
-        kept = {"embedding_": Y, "_points": vars(self).get("_points")}
-        return {name: value for name, value in kept.items() if value is not None} | {
-            "map_": result.map,
-            "eigenvalues_": result.values,
-            "strain_": strain,
-            "stress_": stress,
-            "goodness_of_fit_": spectrum.goodness_of_fit(result.values),
+        attributes = super()._attributes(result, plan, task)
+        attributes |= {"embedding_": Y, "_points": vars(self).get("_points")}
+        return {name: value for name, value in attributes.items() if value is not None} | {
+            "goodness_of_fit_": spectrum.goodness_of_fit(result.eigenvalues),
             "least_eigenvalue_": spectrum.least,
             "negative_share_": spectrum.negative_share,
-            "spectrum_": spectrum,
-            "certificate_": result.certificate,
             "correction_constant_": problem.constant,
             "landmark_indices_": problem.index,
             "_anchors": problem.anchors,
@@ -422,7 +416,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _warn(self, result, plan, task) -> None:
         warn_unconverged(result.pairs, task.tol)
-        missing, asked = int(np.sum(result.values <= 0)), len(result.values)
+        missing, asked = int(np.sum(result.eigenvalues <= 0)), len(result.eigenvalues)
         if missing and result.spectrum.negative_share > ROUNDING:
             tell(
                 f"{asked - missing} of {asked} dimensions have a positive eigenvalue; the others "

@@ -252,25 +252,26 @@ class ScalingResult:
         Places new points.
     embedding : array of shape (n, p) or None
         None of rows that are not one array, which the map is yet to be applied to.
-    values : array of shape (p,)
-        Eigenvalues, zero where there is no positive one.
+    eigenvalues : array of shape (p,)
+        Zero where there is no positive one.
     pairs : Eigenpairs
         As the solver has them.
     spectrum : Spectrum
     certificate : Certificate
-    misfit : tuple of two floats
-        Strain and stress-1.
+    strain, stress : float
+        The second is stress-1.
     problem : ScalingProblem
         Whose result it is, with the distance and its additive constant.
     """
 
     map: Any
     embedding: np.ndarray
-    values: np.ndarray
+    eigenvalues: np.ndarray
     pairs: Eigenpairs
     spectrum: Spectrum
     certificate: Certificate
-    misfit: tuple[float, float]
+    strain: float
+    stress: float
     problem: Any
 
 
@@ -339,7 +340,7 @@ class ScalingProblem(Problem):
         place, Y, spectrum, certificate = self.placed(clipped)
         signs = peak_signs(self.shown(place, Y))
         place, Y = place.turned(signs), None if Y is None else Y * signs
-        statements = spectrum, certificate, self.misfit(place, Y)
+        statements = spectrum, certificate, *self.misfit(place, Y)
         return ScalingResult(place, Y, values, pairs, *statements, self)
 
     def shown(self, place: Any, Y: Any) -> np.ndarray:
