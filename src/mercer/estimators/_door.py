@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
+from ..bases import BASES, AllPoints, BasisRecipe, Landmarks, PointGram, PrecomputedBasis
 from ..compute import (
     TiledEngine,
     make_engine,
@@ -560,6 +560,15 @@ class Door(BaseEstimator):
                 "here. Leave them out before the fit."
             )
         _checks.check_gram(rows.as_array("A precomputed kernel"))
+
+    def _check_in_one_place(self, basis) -> None:
+        """Raise ValueError for all points as the basis where these are elsewhere."""
+        if not isinstance(basis, PointGram | PrecomputedBasis):
+            raise ValueError(
+                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
+                "are on a cluster. Pass X.compute() if they fit into memory, or use "
+                "basis='landmarks', which works where they are."
+            )
 
     def _check_preimage(self, basis) -> None:
         """Raise ValueError where the pre-images asked for cannot serve a basis."""

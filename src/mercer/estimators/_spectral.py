@@ -107,12 +107,7 @@ class SpectralInput(Door):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
         if not basis.spans_data:
             return basis
-        if not isinstance(basis, bases.PointGram | bases.PrecomputedBasis):
-            raise ValueError(
-                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
-                "are on a cluster. Pass X.compute() if they fit into memory, or use "
-                "basis='landmarks', which works where they are."
-            )
+        self._check_in_one_place(basis)
         # A walk may stay where it is; and without its diagonal the matrix is not definite.
         solver = self.eigen_solver
         if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
