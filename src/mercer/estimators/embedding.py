@@ -18,6 +18,7 @@ from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
+from ..spectral.graph import lasting_ties
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import NOT_SAVED, Fitted
@@ -68,9 +69,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     def _matrix(self, X, engine):
         A = super()._matrix(X, engine)
         if is_sparse(A) and isinstance(self._named_kernel(1), Precomputed):
-            self.pieces_ = connected_components(A, directed=False)[1]
+            own = 0 if self._rests else A.diagonal()
+            ties = lasting_ties(A, np.asarray(A.sum(axis=1)).ravel() - own)
+            self.pieces_ = connected_components(ties, directed=False)[1]
             # A row without ties has the eigenvalue zero.
-            sums = np.asarray(A.sum(axis=1)).ravel() - (0 if self._rests else A.diagonal())
+            sums = np.asarray(ties.sum(axis=1)).ravel() - own
             self._apart = apart = np.unique(self.pieces_[sums > 0]).size
             n = A.shape[0]
             if self.n_components > n - apart or 8 * n * self._wanted() > engine.memory:
