@@ -54,12 +54,12 @@ def certificate_of(name: str) -> property:
     return property(attrgetter(f"{name}.certificate_"), doc="That of the model within.")
 
 
-def kernel_text(model) -> str:
+def kernel_text(model, form=str) -> str:
     """The kernel of a fitted model, or the graph in its place; empty without either."""
     facts = vars(model)
     if neighbors := getattr(facts.get("graph_"), "n_neighbors", None):
         return f"graph of the {neighbors} nearest rows"
-    return " ".join(repr(facts["kernel_"]).split()) if "kernel_" in facts else ""
+    return " ".join(form(facts["kernel_"]).split()) if "kernel_" in facts else ""
 
 
 def basis_text(basis) -> str:

@@ -114,7 +114,7 @@ def matrix(name: str, A: Any) -> np.ndarray:
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise wrong_call(name, A)
     if not rows.size:
-        raise ValueError(f"There is nothing to draw in an array of shape {rows.shape}.")
+        raise ValueError(f"There is nothing to draw in shape {rows.shape}. Pass at least one row.")
     return rows
 
 

@@ -236,7 +236,7 @@ def summarize(model) -> dict[str, Any]:
     if "n_features_in_" in facts:
         summary["columns"] = int(inner.n_features_in_)
     if isinstance(facts.get("kernel_"), Kernel):
-        summary["kernel"] = kernel_text(inner)
+        summary["kernel"] = kernel_text(inner, repr)
     if "expansion_" in facts:
         summary["basis"] = basis_text(inner.expansion_.basis)
         summary["components"] = int(inner.expansion_.n_components)
