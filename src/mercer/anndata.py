@@ -153,8 +153,8 @@ def transform(
     how = reference.uns[key]["params"]
     if how["rows"] != "cells":
         raise ValueError(
-            f"{key!r} was made of a given graph, which new cells have no ties to. Give use_rep or "
-            "layer, for a graph of the cells themselves."
+            f"{key!r} was made from a given graph, and the graph does not have the new cells. Fit "
+            "again with use_rep or layer, which make a graph from the cells."
         )
     layer, use_rep = how["layer"] or None, how["use_rep"] or None
     genes = np.asarray(how["genes"], dtype=object)

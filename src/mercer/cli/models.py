@@ -22,11 +22,12 @@ from .outputs import (
     as_columns,
     beside,
     deliver_blocks,
+    statements,
     verbosity,
     whole_file,
     write_columns,
 )
-from .parser import did_you_mean, in_options
+from .parser import did_you_mean
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
@@ -222,7 +223,7 @@ def atlas(args: Namespace, prepared: TableModel) -> Result:
             places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
         write_columns(draft, beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
-    summary = [("rows", f"{len(S):,}"), ("to see it", f"embedding-atlas {args.atlas} {shown}")]
+    summary = [("rows", f"{len(S):,}"), ("to view", f"embedding-atlas {args.atlas} {shown}")]
     return Result({"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, summary)
 
 
@@ -272,7 +273,7 @@ def describe(args: Namespace) -> Result:
         ("table", table),
         ("kernel", summary.get("kernel") and short(summary["kernel"])),
         ("basis", summary.get("basis")),
-        *((name, in_options(text)) for name, text in summary.get("certificate", [])),
+        *statements(summary.get("certificate", [])),
     ]
     pairs = [pair for pair in pairs if pair[1] is not None]
     return Result(asdict(header) | {"prepared": extra}, pairs)
@@ -296,7 +297,7 @@ def explain(args: Namespace) -> Result:
         for j, name in enumerate(attribution.components)
     ]
     facts = attribution.as_dict() | {"top": top}
-    return Result(facts, text_table(*attribution.table(args.top)))
+    return Result(facts, f"{attribution.sentence()}\n{text_table(*attribution.table(args.top))}")
 
 
 def significance(args: Namespace) -> Result:

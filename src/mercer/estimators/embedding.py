@@ -79,7 +79,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             if self.n_components > n - apart or 8 * n * self._wanted() > engine.memory:
                 raise ValueError(
                     f"The graph of {n:,} rows falls into {apart:,} pieces, more than "
-                    f"n_components={self.n_components} or memory allow for. Give more neighbors."
+                    f"n_components={self.n_components} or memory allow for. Raise n_neighbors."
                 )
         return A
 

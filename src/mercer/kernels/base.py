@@ -335,9 +335,8 @@ class DifferenceKernel(Kernel):
             resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
         if not 0 < resolved.gamma < np.inf:
             raise ValueError(
-                f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                "float64 does not hold the gamma that follows. Scale the data: "
-                "X / np.abs(X).max()."
+                f"The {self.gamma} distance of these data is {distance:.1e}, and the gamma for it "
+                "is out of the range of float64. Scale the data: X / np.abs(X).max()."
             )
         return resolved
 

@@ -361,8 +361,8 @@ class FrameRows(Rows):
     def take(self, index: Array) -> Array:
         """Raise ValueError: rows have no numbers."""
         raise ValueError(
-            f"Rows of {self._title} have no numbers to take them by: it is run anew for every "
-            "pass. Give the rows themselves, such as Landmarks(points=Z)."
+            f"Rows of {self._title} have no row numbers, because it is run anew for every pass. "
+            "Give the rows themselves, such as Landmarks(points=Z)."
         )
 
     def blocks(self) -> Iterator:
@@ -379,9 +379,9 @@ class FrameRows(Rows):
     def identity(self) -> list:
         """Raise ValueError: a resumed pass could not tell which rows it has."""
         raise ValueError(
-            f"checkpoint= resumes behind a row, and rows of {self._title} have no numbers. Leave "
-            "it out, as a worker that dies costs a retry of its partitions, or write the rows to "
-            "Parquet."
+            f"checkpoint= resumes after a row number, and rows of {self._title} have none. Leave "
+            "it out (the cluster repeats the partitions of a worker that dies), or write the rows "
+            "to Parquet."
         )
 
     def _whole_rows(self, names: Any, kinds: dict[str, Any]) -> str | None:

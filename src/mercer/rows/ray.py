@@ -57,7 +57,7 @@ class RayRows(FrameRows):
         first = next(iter(self.frame.select_columns([name]).take(1)), None)
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[name]), kind.value_type
 

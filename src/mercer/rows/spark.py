@@ -82,7 +82,7 @@ class SparkRows(FrameRows):
         first = column.na.drop().first()
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[0]), self.types[name].value_type
 
