@@ -272,15 +272,10 @@ def note(adata, key, model, facts, layer, use_rep, mask) -> None:
         params["genes"] = np.asarray(adata.var_names[mask], dtype=str)
     else:
         params["genes"] = np.empty(0, dtype=str)
-    certificate = storable(model.certificate_.to_dict())
-    arrays = {name: np.asarray(value) for name, value in facts.items()}
-    adata.uns[key] = arrays | {"params": params, "certificate": certificate}
-
-
-def storable(facts: dict) -> dict:
-    """A dictionary without values of None, and with arrays for sequences."""
-    return {
+    certificate = {
         name: np.asarray(value) if isinstance(value, list | tuple) else value
-        for name, value in facts.items()
+        for name, value in model.certificate_.to_dict().items()
         if value is not None
     }
+    arrays = {name: np.asarray(value) for name, value in facts.items()}
+    adata.uns[key] = arrays | {"params": params, "certificate": certificate}

@@ -16,11 +16,10 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
-from ..bases.whitening import on_host
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import cholesky, peak_signs, self_product
-from ..kernels.base import check_values
+from ..kernels.base import check_values, on_host
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs, canonical
 from .certificate import (

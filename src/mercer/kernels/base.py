@@ -541,6 +541,13 @@ def dense_rows(X):
     return X.toarray() if is_sparse(X) else X
 
 
+def on_host(rows: Any, dense: bool = False) -> Any:
+    """Rows in main memory and double precision."""
+    if is_sparse(rows):
+        return rows.toarray().astype(float) if dense else rows.astype(float)
+    return to_numpy(rows[:]).astype(float)
+
+
 def row_squares(X):
     """|x|^2 for every row, (n,)."""
     if isinstance(X, np.ndarray):

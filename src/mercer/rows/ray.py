@@ -42,7 +42,7 @@ class RayRows(FrameRows):
     def _made(self, work) -> Any:
         """A dataset with the results of work on every block, pickled."""
         reader = work.reader
-        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.beside)])
+        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.extras)])
         return self.frame.select_columns(list(names)).map_batches(
             partial(made, work=work), **WHOLE_BLOCKS
         )

@@ -51,7 +51,7 @@ class SparkRows(FrameRows):
         """A frame with the results of work on every partition, pickled."""
 
         reader, places = work.reader, {name: f"c{i}" for i, name in enumerate(self.types)}
-        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.beside)]))
+        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.extras)]))
 
         def made(batches: Iterable) -> Iterator:
             number, results = on_partition(work, batches, names)
