@@ -354,17 +354,13 @@ class WorkingGram(PointGram):
 
     def gram(self, W: Array) -> Array:
         self.store.weights = self.weights if self.summed else None
-        if self.checkpoint is None:
-            return self.engine.pair_rows(self.pairs, W, self.store)
-        before = self.store.sums
 
         def make():
-            product = self.engine.pair_rows(self.pairs, W, self.store)
-            return product, self.store.sums if before is None else None
+            return self.engine.pair_rows(self.pairs, W, self.store)
 
-        product, sums = self.checkpoint.product(make, W, self.dtype)
-        self.store.sums = before or sums
-        return self.engine.asarray(product)
+        if self.checkpoint is None:
+            return make()
+        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype, self.store))
 
     def sums(self) -> tuple[float, Any] | None:
         return self.store.sums

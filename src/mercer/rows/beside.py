@@ -22,6 +22,8 @@ def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
+    if all(value is None or type(value) is np.ndarray for value in (X, *given.values())):
+        return X, *given.values()
     if is_cluster_table(X):
         return columns_beside(X, given)
     picked: dict[str, Any] = {}
