@@ -25,7 +25,6 @@ from ..files.opening import existing
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
-from .failures import JobError, UsageError
 from .models import TableModel
 from .outputs import (
     Result,
@@ -38,7 +37,7 @@ from .outputs import (
     verbosity,
     whole_file,
 )
-from .parser import did_you_mean, in_options, methods
+from .parser import JobError, UsageError, did_you_mean, in_options, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
 # Bytes of text in a byte of a compressed table, more than numbers have.

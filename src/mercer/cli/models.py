@@ -16,7 +16,6 @@ from ..files import FillMissing, open_source, read_table
 from ..files.base import READ_ROWS, listed
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
-from .failures import JobError, UsageError
 from .outputs import (
     Result,
     as_columns,
@@ -26,7 +25,7 @@ from .outputs import (
     whole_file,
     write_columns,
 )
-from .parser import did_you_mean, in_options
+from .parser import JobError, UsageError, did_you_mean, in_options
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.

@@ -110,33 +110,25 @@ class Several(Combination):
         """The kernels, and with `deep` each of them and its parameters by its number."""
         params: dict[str, Any] = {"kernels": self.kernels}
         for number, kernel in enumerate(self.kernels if deep else ()):
-            name = f"kernels__{number}"
-            params[name] = kernel
-            for key, value in kernel.get_params().items():
-                params[f"{name}__{key}"] = value
+            params[name := f"kernels__{number}"] = kernel
+            params |= {f"{name}__{key}": value for key, value in kernel.get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> Any:
         """Set the kernels, one of them (``kernels__0``) or a parameter of one."""
-        if "kernels" in params:
-            self.kernels = params.pop("kernels")
-        known: dict[str, Any] = self.get_params()
-        nested: dict[str, Any] = {}
-        for name, value in params.items():
-            key = "__".join(name.split("__", 2)[:2])
-            if key not in known:
+        self.kernels = params.pop("kernels", self.kernels)
+        for name, value in sorted(params.items()):  # a kernel before its parameters
+            if name not in (known := self.get_params()):
                 raise ValueError(
                     f"Invalid parameter {name!r} for {type(self).__name__}. Valid parameters are "
                     f"{sorted(known)}."
                 )
-            if name == key:
-                kernels = list(self.kernels)
-                kernels[int(key.removeprefix("kernels__"))] = value
-                self.kernels = kernels
+            _, place, *inner = name.split("__", 2)
+            if inner:
+                self.kernels[int(place)].set_params(**{inner[0]: value})
             else:
-                nested.setdefault(key, {})[name.removeprefix(key + "__")] = value
-        for key, values in nested.items():
-            self.kernels[int(key.removeprefix("kernels__"))].set_params(**values)
+                self.kernels = list(self.kernels)
+                self.kernels[int(place)] = value
         return self
 
 

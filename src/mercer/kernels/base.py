@@ -196,15 +196,11 @@ class Kernel(BaseEstimator, ABC):
         """A copy whose parameters are all numbers: gamma=None is 1 / number of columns."""
         if "gamma" not in vars(self):
             return clone(self)
-        if isinstance(self.gamma, str):
+        if isinstance(self.gamma, str) or self.has_widths:
+            does = "gives each column a width" if self.has_widths else "measures a distance"
             raise ValueError(
-                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
-                "kernel of a distance. Give a number or None."
-            )
-        if self.has_widths:
-            raise ValueError(
-                f"gamma={self.gamma!r} gives each column a width, and {type(self).__name__} is no "
-                "kernel of a distance. Give a number or None."
+                f"gamma={self.gamma!r} {does}, and {type(self).__name__} is no kernel of a "
+                "distance. Give a number or None."
             )
         resolved = copy(self)
         if self.gamma is None:
