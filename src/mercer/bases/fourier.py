@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from .._packages import has, needed
-from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
+from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, is_on_device, placement_of
+from ..compute.engine import too_little
 from ..kernels import Kernel
 from ..kernels.base import dense_rows
 from . import fourier_grid
@@ -435,11 +436,8 @@ class FourierBasis(Basis):
         rows = int((self.engine.memory / self.engine.threads - need) // (ROW_BYTES + 32 * columns))
         if rows < 1:
             need = int(self.engine.threads * need / GRID_SHARE)
-            raise ValueError(
-                f"memory={format_bytes(self.engine.memory)} cannot hold a Fourier grid of "
-                f"{modes:,} frequencies. Give at least {format_bytes(need)}, or take "
-                "basis='landmarks'."
-            )
+            what = f"a Fourier grid of {modes:,} frequencies"
+            raise too_little(self.engine.memory, need, what, "Or take basis='landmarks'. ")
         # Every thread gets rows, and enough of them that they cost more than its grid.
         fair, least = -(-n // (2 * self.engine.threads)), max(LEAST_ROWS, modes)
         return max(1, min(rows, max(least, min(fair, MOST_ROWS))))

@@ -54,10 +54,7 @@ class Together(RowFunction):
     functions: tuple[RowFunction, ...]
 
     def __call__(self, rows, first):
-        parts = []
-        for function in self.functions:
-            parts.append(function(rows, first))
-        return Sums(tuple(parts))
+        return Sums(tuple(function(rows, first) for function in self.functions))
 
     @property
     def weights(self) -> Any:  # type: ignore[override]

@@ -9,7 +9,9 @@ kernels are definite (Schur); only what is linear in its parts may be recentered
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Integral, Real
+from operator import iadd, imul
 from typing import Any
 
 import numpy as np
@@ -150,10 +152,7 @@ class Sum(Several):
     """
 
     def combined(self, values: list[Any]) -> Any:
-        total, *others = values
-        for value in others:
-            total += value
-        return total
+        return reduce(iadd, values)
 
     def growth(self, X: Array) -> float:
         """That of the worst part, whose values are no larger; each sum rounds once."""
@@ -180,10 +179,7 @@ class Product(Several):
     """
 
     def combined(self, values: list[Any]) -> Any:
-        product, *others = values
-        for value in others:
-            product *= value
-        return product
+        return reduce(imul, values)
 
     def growth(self, X: Array) -> float:
         """The sum of the parts': relative errors of factors add up."""
@@ -258,9 +254,7 @@ class Scaled(Combination):
     factor: float = 1.0
 
     def combined(self, values: list[Any]) -> Any:
-        value = values[0]
-        value *= self.factor
-        return value
+        return imul(values[0], self.factor)
 
     def check(self, X: Array) -> None:
         if not isinstance(self.factor, Real) or not 0 <= float(self.factor) < np.inf:
@@ -311,13 +305,6 @@ class OnColumns(CompositeKernel):
     @property
     def definite(self) -> bool:  # type: ignore[override]
         return bool(self.kernel.definite)
-
-    @property
-    def least_columns(self) -> int:
-        """Columns that rows must have at least."""
-        if self.columns is None:
-            return 1 if self.scales is None else int(np.size(self.scales))
-        return int(np.max(self.columns, initial=0)) + 1
 
     def selected(self, X: Array, Z: Array = None) -> Any:
         """The columns of X, scaled about the middle of Z; checked."""

@@ -93,9 +93,6 @@ class Tanimoto(base.Kernel):
     def diag(self, X: Array) -> Array:
         return base.same_for_all(X, 1.0)
 
-    def spread(self, X: Array) -> float:
-        return base.centering_spread(self, X) if base.fits_single(X) else np.inf
-
     def growth(self, X: Array) -> float:
         """Sums of positive numbers, and a difference of at least half of them."""
         return 6.0

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compute.arrays import is_dask
+from ..files.arrow import library_of
 from ..fitting.expansion import OfExpansion, errors_of, scores_of
 from ..fitting.moments import RowFunction
 from . import array
@@ -39,15 +40,16 @@ from .base import Opening, Rows, count_rows
 from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
-from .ray import RayRows, is_ray, open_ray
-from .spark import SparkRows, is_spark, open_spark
+from .frames import table_of
+from .ray import RayRows, open_ray
+from .spark import SparkRows, open_spark
 from .states import Layout, NextPass, State, Step, SummedRows, merge
 
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
-    (is_spark, open_spark),
-    (is_ray, open_ray),
+    (lambda X: library_of(table_of(X)) == "pyspark", open_spark),
+    (lambda X: library_of(table_of(X)) == "ray", open_ray),
     (lambda X: isinstance(X, SummedRows), lambda X, how: X),
     (is_source, open_blocks),
 ]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,8 @@ class ChunkGram(GramBasis):
         self.multiplies = self.sparse_rows and kernel.is_inner_product and fits
         #: What was found out of the rows, shared by copies.
         self._facts: dict[str, Any] = {}
-        #: The sums of the first product, in which no tile is kept.
-        self.store = TileStore()
+        #: Holds the sums of the first product.
+        self.store = SimpleNamespace(sums=None)
 
     @cached_property
     def single(self) -> bool:
@@ -86,7 +87,7 @@ class ChunkGram(GramBasis):
         if self.multiplies or self.dtype == np.float32 or not self.single:
             return None
         draft = copy(self)
-        draft.dtype, draft.store = np.float32, TileStore()
+        draft.dtype, draft.store = np.float32, SimpleNamespace(sums=None)
         return draft
 
     @contextmanager
@@ -97,7 +98,7 @@ class ChunkGram(GramBasis):
             self.single  # noqa: B018
         cores, room = self.workers.cores, self.workers.core_memory
         working._held = evened(self.points, cores, room, self._columns).persist()
-        working.checkpoint, working.store = checkpoint, TileStore()
+        working.checkpoint, working.store = checkpoint, SimpleNamespace(sums=None)
         check = delayed(self.kernel.check)
         run([check(rows) for _, rows in filled(working._held)])
         yield working
