@@ -31,8 +31,8 @@ if sys.platform != "win32":
 
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
 ALONE = 700**2
-# Rows of a tile that are summed at once, in the cache.
-SUMMED_ROWS = 32
+# Rows of a tile that are summed at once: in the cache, and on a device a step that is long enough.
+SUMMED_ROWS, SUMMED_ON_DEVICE = 32, 1024
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # Matrices of a basis's size beside one a thread while moments are summed, and in all while the
@@ -494,9 +494,10 @@ def tile_sums(
     With `even` a and b are ones, which takes a pass less over each entry.
     """
     xp, rows, columns, square = array_namespace(T), [], 0.0, 0.0
-    for i in range(0, T.shape[0], SUMMED_ROWS):
-        strip = xp.asarray(T[i : i + SUMMED_ROWS, :], dtype=xp.float64, copy=True)
-        part = left[i : i + SUMMED_ROWS]
+    step = SUMMED_ROWS if isinstance(T, np.ndarray) else SUMMED_ON_DEVICE
+    for i in range(0, T.shape[0], step):
+        strip = xp.asarray(T[i : i + step, :], dtype=xp.float64, copy=True)
+        part = left[i : i + step]
         rows.append(strip @ right)
         columns = columns + part @ strip
         flat = strip.reshape(-1)
