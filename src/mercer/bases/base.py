@@ -146,6 +146,8 @@ class GramBasis(Basis):
     checkpoint: Any = None
     #: Weights of the rows, which `sums` are taken with; None where nobody asks for them.
     weights: np.ndarray | None = None
+    #: Holds the sums of the first product of a session.
+    store: Any = None
 
     @contextmanager
     def session(
@@ -191,7 +193,7 @@ class GramBasis(Basis):
 
     def sums(self) -> tuple[float, Any] | None:
         """Sums of w_i w_j G_ij^2 and, for every row, of w_j G_ij; None before the first product."""
-        return None
+        return None if self.store is None else self.store.sums
 
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""

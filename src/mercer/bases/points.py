@@ -326,7 +326,7 @@ class WorkingGram(PointGram):
     pairs = cached_property(PointGram.pairs.fget)  # type: ignore[assignment, attr-defined]
 
     @cached_property
-    def store(self) -> TileStore:
+    def store(self) -> TileStore:  # type: ignore[override]
         """Room for kept tiles: what the budget leaves beside everything else."""
         if not self.keeps:
             return TileStore()
@@ -344,9 +344,6 @@ class WorkingGram(PointGram):
         if self.checkpoint is None:
             return make()
         return self.engine.asarray(self.checkpoint.product(make, W, self.dtype, self.store))
-
-    def sums(self) -> tuple[float, Any] | None:
-        return self.store.sums
 
     def formed(self) -> GramBasis:
         """G as a matrix where it fits half of the budget, else the same by tiles.

@@ -125,9 +125,14 @@ class ChosenColumns:
     beside: tuple = ()
 
 
-def is_cluster_table(source: Any) -> bool:
+def table_of(source: Any) -> Any:
+    """The table whose columns are chosen; all else as it is."""
+    return source.table if isinstance(source, ChosenColumns) else source
+
+
+def is_cluster_table(source: Any, libraries: tuple[str, ...] = ("pyspark", "ray")) -> bool:
     """Whether this is a table of Spark or Ray, or columns of one, told without importing them."""
-    return isinstance(source, ChosenColumns) or library_of(source) in ("pyspark", "ray")
+    return library_of(table_of(source)) in libraries
 
 
 def open_path(path: Any, columns, name, format, memory=None) -> RowSource:

@@ -18,10 +18,11 @@ A new kind is one file and one line of `KINDS`; no other folder asks for the kin
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..compute.arrays import is_dask
-from ..files.arrow import library_of
+from ..files import is_cluster_table
 from ..fitting.expansion import OfExpansion, errors_of, scores_of
 from ..fitting.moments import RowFunction
 from . import array
@@ -40,7 +41,6 @@ from .base import Opening, Rows, count_rows
 from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
-from .frames import table_of
 from .ray import RayRows, open_ray
 from .spark import SparkRows, open_spark
 from .states import Layout, NextPass, State, Step, SummedRows, merge
@@ -48,10 +48,10 @@ from .states import Layout, NextPass, State, Step, SummedRows, merge
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
-    (lambda X: library_of(table_of(X)) == "pyspark", open_spark),
-    (lambda X: library_of(table_of(X)) == "ray", open_ray),
-    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
+    (partial(is_cluster_table, libraries=("pyspark",)), open_spark),
+    (partial(is_cluster_table, libraries=("ray",)), open_ray),
     (is_source, open_blocks),
+    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
 ]
 array.KINDS = KINDS
 

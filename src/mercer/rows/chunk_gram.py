@@ -72,7 +72,6 @@ class ChunkGram(GramBasis):
         self.multiplies = self.sparse_rows and kernel.is_inner_product and fits
         #: What was found out of the rows, shared by copies.
         self._facts: dict[str, Any] = {}
-        #: Holds the sums of the first product.
         self.store = SimpleNamespace(sums=None)
 
     @cached_property
@@ -177,9 +176,6 @@ class ChunkGram(GramBasis):
             return total
         self.store.sums = float(weights @ total[:, -1]), total[:, -2].copy()
         return total[:, :-2]
-
-    def sums(self):
-        return self.store.sums
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""

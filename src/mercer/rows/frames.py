@@ -400,11 +400,6 @@ class FrameRows(Rows):
             )
 
 
-def table_of(X: Any) -> Any:
-    """The table that X is, or whose columns it chooses."""
-    return X.table if isinstance(X, ChosenColumns) else X
-
-
 def is_nested(kind: Any) -> bool:
     """Whether entries of an Arrow type are lists of numbers."""
     element = getattr(getattr(kind, "storage_type", kind), "value_type", None)

@@ -9,8 +9,9 @@ from operator import add
 from typing import Any
 
 from .._packages import needed
+from ..files.opening import table_of
 from .base import Opening
-from .frames import BlocksOf, ColumnsOf, FrameRows, Part, SumOf, table_of
+from .frames import BlocksOf, ColumnsOf, FrameRows, Part, SumOf
 from .tasks import FAN_IN
 
 # Binary digits for rows of a block, in numbers that hold within a pass, and rows that are hashed.
