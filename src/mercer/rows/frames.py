@@ -20,7 +20,7 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import RowSource, listed
+from ..files.base import RowSource, first_missing, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
 from .base import Opening, Rows
@@ -121,9 +121,9 @@ class Reader:
             rows = self._unnested(batch.column(self.columns[0]), place, start)
         else:
             rows = stacked(batch, self.columns, self.dtype)
-        bad = ~np.isfinite(rows)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        missing = first_missing(rows)
+        if missing is not None:
+            row, column, _ = missing
             name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
             raise InvalidRowsError(
                 f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
