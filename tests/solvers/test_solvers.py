@@ -12,6 +12,7 @@ from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
 from mercer.solvers.base import (
+    FULL_FLOOR,
     NEGATIVE_SHARE,
     ZERO_SHARE,
     clip_rounding,
@@ -19,7 +20,7 @@ from mercer.solvers.base import (
     orthonormal_against,
     small_eigh,
 )
-from mercer.solvers.block_krylov import DOUBT_FACTOR, FULL_FLOOR, Ritz, Sizes, Watch, refine
+from mercer.solvers.block_krylov import DOUBT_FACTOR, Ritz, Sizes, Watch, refine
 from mercer.solvers.peers import likely_rest, widened
 
 N, R = 140, 6

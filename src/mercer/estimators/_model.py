@@ -278,13 +278,13 @@ class KernelModel(Scores, TransformerMixin, Door):
         check_is_fitted(self)
         if self._is_precomputed():
             raise ValueError(
-                "A precomputed kernel knows no columns, so that none can drive its components. "
-                "Fit with a kernel that is computed from the data."
+                "A precomputed kernel has no columns to explain its components by. Fit with a "
+                "kernel that is computed from the data."
             )
         if isinstance(self._encoding, Objects):
             raise ValueError(
-                "Objects have no columns, so that none can drive components. Fit to numbers that "
-                "describe the objects, a column each, for that."
+                "Objects have no columns to explain components by. Fit to numbers that describe "
+                "the objects, in columns."
             )
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
@@ -345,8 +345,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         check_is_fitted(self)
         if self._is_precomputed() or self.n_features_in_ < 2:
             raise ValueError(
-                "Noise is what is left when columns are shuffled one by one, which needs two "
-                "columns or more, and rows that the kernel is computed from."
+                "significance shuffles the columns one by one. It needs two columns or more, and "
+                "a kernel that is computed from them."
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         engine = self.expansion_.basis.engine
@@ -501,8 +501,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         """The way back to rows, made once for an expansion."""
         if self._encoding is not None:
             raise ValueError(
-                "The model was fitted to objects or to a data frame of more than numbers, which "
-                "have no pre-images. Fit to columns of numbers, with no entry missing, for that."
+                "The model was fitted to objects or to a data frame of more than numbers, and "
+                "these have no pre-images. Fit to columns of numbers without missing entries."
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)

@@ -130,6 +130,10 @@ class SpectralInput(Door):
         if graph is None:
             return attributes
         reason = "; ".join(filter(None, [plan.reason, vars(self).get("_searched", "")]))
+        if isinstance(plan.solver, GraphArpack):
+            # Estimates of the others are for matrices that are not sparse.
+            chosen = replace(plan.chosen, method="arpack on the graph")
+            plan = replace(plan, chosen=chosen, estimates=(chosen,))
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:

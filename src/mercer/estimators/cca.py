@@ -185,7 +185,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         return self._fit(X, y)
 
     def _posing(self, y, rows, weights, sample_weight):
-        refuse_grid(self.basis, "canonical correlations", "other view")
+        refuse_grid(self.basis, "canonical correlations", "the other view")
         Y = self._other_view(y)
         check_count(rows.shape[0], Y.shape[0], SAME_ROWS)
 

@@ -17,6 +17,7 @@ from ..exceptions import tell
 from ..kernels import Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
+from ..spectral.graph import lasting_ties
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import NOT_SAVED, OF_POINTS, Fitted
@@ -63,15 +64,17 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     def _matrix(self, X, engine):
         A = super()._matrix(X, engine)
         if is_sparse(A) and isinstance(self._named_kernel(1), Precomputed):
-            self.pieces_ = connected_components(A, directed=False)[1]
+            own = 0 if self._rests else A.diagonal()
+            ties = lasting_ties(A, np.asarray(A.sum(axis=1)).ravel() - own)
+            self.pieces_ = connected_components(ties, directed=False)[1]
             # A row without ties has the eigenvalue zero.
-            sums = np.asarray(A.sum(axis=1)).ravel() - (0 if self._rests else A.diagonal())
+            sums = np.asarray(ties.sum(axis=1)).ravel() - own
             self._apart = apart = np.unique(self.pieces_[sums > 0]).size
             n = A.shape[0]
             if self.n_components > n - apart or 8 * n * self._wanted() > engine.memory:
                 raise ValueError(
                     f"The graph of {n:,} rows falls into {apart:,} pieces, more than "
-                    f"n_components={self.n_components} or memory allow for. Give more neighbors."
+                    f"n_components={self.n_components} or memory allow for. Raise n_neighbors."
                 )
         return A
 

@@ -312,7 +312,7 @@ class HebbianKernelPCA(KernelModel):
         asked = [name for name, is_set in facts.items() if is_set]
         if asked:
             raise ValueError(
-                f"{asked[0]}= is about coefficients of all rows, and with {basis.noun} there are "
+                f"{asked[0]}= needs a coefficient for each row, and with {basis.noun} there are "
                 "none. Leave it out, or use basis='points', which needs all rows in one place."
             )
         problem: Any = components_problem(task, basis)

@@ -203,9 +203,7 @@ def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
     if count == 1:
         return graph
     if count > MOST_PIECES:
-        raise ValueError(
-            f"The graph of neighbors falls into {count:,} pieces. Give a larger n_neighbors."
-        )
+        raise ValueError(f"The graph of neighbors falls into {count:,} pieces. Raise n_neighbors.")
     tell(
         f"The graph of neighbors falls into {count} pieces. Every two pieces were joined by the "
         "shortest edge between them, so distances between pieces are unreliable. Raise "

@@ -57,8 +57,8 @@ class Detector(OutlierMixin, Door):
         scores = self.score_samples(X)
         if is_cluster_table(X):
             raise ValueError(
-                "Scores of a table on a cluster are a column of it. Use score_samples(X): rows are "
-                f"novel whose score is below offset_, {self.offset_:.6g}."
+                "Results for a table on a cluster are columns of it. Use score_samples(X): rows "
+                f"with a score below offset_, {self.offset_:.6g}, are novel."
             )
         return scores - self.offset_
 

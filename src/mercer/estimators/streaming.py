@@ -422,9 +422,9 @@ class StreamingKernelPCA(KernelModel):
         if not state.stream.span.size:
             check_values(state.stream.span.kernel, np.asarray(state.stream.totals.energy))
             raise ValueError(
-                "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: "
-                "there is no direction to begin with. Start with a batch that has other rows, or "
-                "choose another kernel."
+                "All rows so far have k(x, x) = 0, for example rows of zeros with a linear "
+                "kernel, and give no direction. Start with a batch that has other rows, or choose "
+                "another kernel."
             )
         if is_fit:
             expansion = new_reference(state.stream, *settings, state.reference)

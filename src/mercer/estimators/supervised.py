@@ -197,9 +197,9 @@ class SupervisedKernelPCA(KernelPCA):
             Shuffled columns show how much variance is noise, and nothing about dependence on y.
         """
         raise ValueError(
-            "Shuffled columns tell variance from noise, and these components were chosen by how "
-            "they depend on y. Use sklearn.model_selection.permutation_test_score with a model of "
-            "y, or KernelPCA(...).fit(X).significance()."
+            "significance tests variance, and these components were chosen by their dependence on "
+            "y. Use sklearn.model_selection.permutation_test_score with a model of y, or "
+            "KernelPCA(...).fit(X).significance()."
         )
 
     @property
@@ -209,7 +209,7 @@ class SupervisedKernelPCA(KernelPCA):
         return max(self.certificate_.n_passes, 1)
 
     def _posing(self, y, rows, weights, sample_weight):
-        refuse_grid(self.basis, "supervised fit", "target")
+        refuse_grid(self.basis, "supervised fit", "the target")
         if isinstance(y, ExtraColumn):
             return self._posing_column(y, rows)
         kernel, P = target_of(self.target, y, self.memory)
@@ -314,7 +314,7 @@ def refuse_grid(basis: Any, what: str, unknown: str) -> None:
     """Raise ValueError for a Fourier grid, which knows no more than the rows."""
     if basis == "fourier" or isinstance(basis, FourierGrid):
         raise ValueError(
-            f"basis='fourier' has no {what}: its sums over rows know no {unknown}. Use 'auto', "
+            f"basis='fourier' has no {what}: its sums over rows leave out {unknown}. Use 'auto', "
             "'points', 'landmarks', 'features' or 'columns'."
         )
 

@@ -189,11 +189,10 @@ class GramProblem(Problem):
         with self.basis.session(reserve, checkpoint, **settings) as gram:
             operator = self._operator(gram)
             yield operator
+            self.operator.learn_from(operator)
         if gram.points is None and self.basis.points is not None:
             # The matrix was formed, and serves the result as well.
             vars(self)["operator"] = operator
-        else:
-            self.operator.learn_from(operator)
 
     @property
     def count(self) -> int:
@@ -227,7 +226,8 @@ class GramProblem(Problem):
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
-        return max(self.scale, self.weight * self.basis.entry_size())
+        norm = 0.0 if self.basis.kernel.definite else self.operator.norm
+        return max(self.scale, self.weight * self.basis.entry_size(), norm)
 
     def result(self, pairs: Eigenpairs) -> Result:
         """The expansion over all points; vectors as if rows were repeated by their weights."""

@@ -18,9 +18,11 @@ A new kind is one file and one line of `KINDS`; no other folder asks for the kin
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..compute.arrays import is_dask
+from ..files import is_cluster_table
 from ..fitting.expansion import OfExpansion, errors_of, scores_of
 from ..fitting.moments import RowFunction
 from . import array
@@ -39,17 +41,17 @@ from .base import Opening, Rows, count_rows
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
 from .extras import with_extras
-from .ray import RayRows, is_ray, open_ray
-from .spark import SparkRows, is_spark, open_spark
+from .ray import RayRows, open_ray
+from .spark import SparkRows, open_spark
 from .states import Layout, NextPass, State, Step, SummedRows, merge
 
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
-    (is_spark, open_spark),
-    (is_ray, open_ray),
-    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
+    (partial(is_cluster_table, libraries=("pyspark",)), open_spark),
+    (partial(is_cluster_table, libraries=("ray",)), open_ray),
     (is_source, open_blocks),
+    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
 ]
 array.KINDS = KINDS
 

@@ -22,7 +22,9 @@ def with_extras(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
-    if not isinstance(X, np.ndarray) and is_cluster_table(X):
+    if all(value is None or type(value) is np.ndarray for value in (X, *given.values())):
+        return X, *given.values()
+    if is_cluster_table(X):
         return extra_columns(X, given)
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}

@@ -20,7 +20,7 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import RowSource, listed
+from ..files.base import RowSource, first_missing, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
 from .base import Opening, Rows
@@ -121,9 +121,9 @@ class Reader:
             rows = self._unnested(batch.column(self.columns[0]), place, start)
         else:
             rows = stacked(batch, self.columns, self.dtype)
-        bad = ~np.isfinite(rows)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        missing = first_missing(rows)
+        if missing is not None:
+            row, column, _ = missing
             name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
             raise InvalidRowsError(
                 f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
@@ -361,8 +361,8 @@ class FrameRows(Rows):
     def take(self, index: Array) -> Array:
         """Raise ValueError: rows have no numbers."""
         raise ValueError(
-            f"Rows of {self._title} have no numbers to take them by: it is run anew for every "
-            "pass. Give the rows themselves, such as Landmarks(points=Z)."
+            f"Rows of {self._title} have no row numbers, because it is run anew for every pass. "
+            "Give the rows themselves, such as Landmarks(points=Z)."
         )
 
     def blocks(self) -> Iterator:
@@ -379,9 +379,9 @@ class FrameRows(Rows):
     def identity(self) -> list:
         """Raise ValueError: a resumed pass could not tell which rows it has."""
         raise ValueError(
-            f"checkpoint= resumes behind a row, and rows of {self._title} have no numbers. Leave "
-            "it out, as a worker that dies costs a retry of its partitions, or write the rows to "
-            "Parquet."
+            f"checkpoint= resumes after a row number, and rows of {self._title} have none. Leave "
+            "it out (the cluster repeats the partitions of a worker that dies), or write the rows "
+            "to Parquet."
         )
 
     def _whole_rows(self, names: Any, kinds: dict[str, Any]) -> str | None:

@@ -7,7 +7,6 @@ and end the fit with `NextPass` where it needs another one. The next time it com
 a digest of what it made on the way (the landmarks, for one) tells sums of anything else.
 """
 
-import json
 import pickle
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +19,7 @@ import numpy as np
 
 from .._packages import needed
 from ..compute import is_sparse, to_numpy
-from ..fitting.checkpoint import digest, identity_of
+from ..fitting.checkpoint import digest, identity_of, sealed, unsealed
 from ..fitting.functions import CountOf, pack, unpack
 from ..fitting.moments import ExtraColumn, RowFunction
 from .base import Rows
@@ -113,35 +112,18 @@ class State:
 
     def __bytes__(self) -> bytes:
         """The state for any place that keeps bytes; `merge` reads it, and executes nothing."""
-        from safetensors.numpy import save
-
         arrays: list = []
-        facts = {
-            name: value for name, value in vars(self).items() if name not in ("layout", "value")
-        }
-        facts |= {"layout": asdict(self.layout), "value": pack(self.value, arrays)}
-        # Old releases of safetensors read no archive without a tensor.
-        arrays = arrays or [np.zeros(1)]
-        tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
-        text, numbers = json.dumps(facts), digest(tensors.values())
-        return save(tensors, {"state": text, "checksum": identity_of(text, numbers)})
+        facts = {"layout": asdict(self.layout), "value": pack(self.value, arrays)}
+        return sealed(vars(self) | facts, arrays)
 
     @classmethod
     def from_bytes(cls, data: Any) -> "State":
         """The state that ``bytes(state)`` wrote."""
-        from safetensors.numpy import load
-
         data = bytes(data)
         try:
-            tensors = load(data)
-            arrays = [tensors[str(i)] for i in range(len(tensors))]
-            size = int.from_bytes(data[:8], "little")
-            header = json.loads(data[8 : 8 + size])["__metadata__"]
-            if header["checksum"] != identity_of(header["state"], digest(arrays)):
-                raise ValueError("its checksum is another")
-            facts = json.loads(header["state"])
-            layout = Layout(**facts.pop("layout"))
-            return cls(**facts | {"layout": layout, "value": unpack(facts["value"], arrays)})
+            facts, arrays = unsealed(data)
+            layout, value = Layout(**facts["layout"]), unpack(facts["value"], arrays)
+            return cls(**facts | {"layout": layout, "value": value})
         except Exception as error:  # what damaged bytes raise is not documented
             raise ValueError(
                 f"{len(data):,} bytes are no state of mercer, or a damaged one ({error!s:.200}). "

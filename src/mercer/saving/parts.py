@@ -462,13 +462,6 @@ PARTS: dict[str, Part] = {
 PARTS["BlockFunction"] = replace(
     PARTS["BlockFunction"], read=lambda kernel: kernel.get_params(deep=False) | {"function": None}
 )
-# Earlier versions had a solver "Lobpcg": block Krylov has taken its place.
-PARTS["Lobpcg"] = replace(
-    recipe(solvers.BlockKrylov),
-    build=lambda max_iter, oversampling: solvers.BlockKrylov(
-        oversampling=oversampling, max_passes=max_iter
-    ),
-)
 #: Every estimator by the name of its class.
 MODELS: dict[str, Part] = {
     name: model_part(estimator)
