@@ -495,7 +495,7 @@ def test_dense_refuses_what_is_not_finite():
         Dense().solve(DenseOperator(A), 2, generator(0))
 
 
-def test_columns_beside_a_basis_are_all_there():
+def test_extra_columns_a_basis_are_all_there():
     """Whatever of them lies in its span but for rounding: none of the others is lost for it."""
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -425,7 +425,7 @@ class FourierBasis(Basis):
             raise ValueError(
                 f"Column {a} has values from {ranges[a, 0]:.6g} to {ranges[a, 1]:.6g}, and the "
                 f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
-                "outside of that it would give wrong scores. Fit with "
+                "scores outside that range would be wrong. Fit with "
                 "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."
             )
         return out

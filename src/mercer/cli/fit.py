@@ -38,6 +38,8 @@ WHITE = 255
 EXACT = {"auto", "exact", "dense", "krylov"}
 # Rows of the first fit of every method, which is not measured.
 WARM_ROWS = 200
+# What target kernels compare.
+TARGETS = {"delta": "labels", "linear": "numbers"}
 # Outliers that are named.
 SHOWN_ROWS = 10
 # From dark to light, and different in gray as well.
@@ -83,11 +85,14 @@ def fit(args: Namespace) -> outputs.Result:
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
     summary = [("table", shape), ("kernel", model.kernel_)]
-    summary.append(("method", in_options(facts["method"])))
+    if plan is not None or method != "auto":
+        summary.append(("method", in_options(facts["method"])))
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
-        summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return outputs.Result(facts, [*summary, *outputs.statements(certificate)])
+        kind = TARGETS.get(str(model.target_), f"{model.target_} kernel")
+        text = f"{args.target} ({kind}), dependence (HSIC) {model.hsic_:.4g}"
+        summary.append(("target", text))
+    return outputs.Result(facts, [*summary, *outputs.statements(certificate.summary())])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
@@ -204,7 +209,7 @@ def cluster(args: Namespace) -> outputs.Result:
     if args.clusters == "auto":
         best = 2 + np.argsort(-gaps[1:], kind="stable")[:3]
         evidence = ", ".join(f"{gaps[k - 1]:.3f} for {k}" for k in best)
-        summary.insert(1, ("clusters", f"{count} by eigengap ({evidence})"))
+        summary.insert(1, ("clusters", f"{count}, by the largest scaled eigengap ({evidence})"))
     if args.gaps is not None:
         from ..plot import eigengaps
 
@@ -278,14 +283,16 @@ def outliers(args: Namespace) -> outputs.Result:
     over = errors / -prepared.model.offset_
     count = int(np.sum(over > 1))
     worst = np.argsort(-over, kind="stable")[: min(count, SHOWN_ROWS)]
-    shown = ", ".join(f"{row} ({over[row]:.3g})" for row in worst) or "none"
-    summary = [
-        ("outliers", f"{count:,} of {len(over):,} rows"),
-        ("farthest", f"{shown}: numbers of rows, with their errors over the limit"),
-    ]
+    kept = table.kept()
+    what = args.id if args.id in kept else "row"
+    names = kept.get(args.id, np.arange(len(over)))
+    shown = ", ".join(f"{names[row]} ({over[row]:.3g})" for row in worst)
+    summary = [("outliers", f"{count:,} of {len(over):,} rows")]
+    if count:
+        summary.append((f"farthest by {what} (error / limit)", shown))
     columns = {"outlier": over > 1, "over_limit": over}
     facts = {"rows": len(over), "outliers": count, "limit": -prepared.model.offset_}
-    result = outputs.deliver(args, outputs.beside(table.kept(), columns), facts, summary)
+    result = outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
     return saved(args, prepared, result)
 
 
@@ -359,7 +366,8 @@ def delivered(
     """The columns and what is said of them; saves the model if that is asked for."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
-    result = outputs.deliver(args, columns, facts, summary + outputs.statements(certificate))
+    certified = outputs.statements(certificate.summary())
+    result = outputs.deliver(args, columns, facts, summary + certified)
     return saved(args, fitted, result) if "save" in args else result
 
 
@@ -440,7 +448,8 @@ def plan(args: Namespace) -> outputs.Result:
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
     return outputs.Result(
         facts,
-        f"{in_options(str(chosen))}\nto run it: mercer fit DATA --method {option} -o model.mercer",
+        f"{in_options(str(chosen))}\nto run it: mercer fit {args.data or 'DATA'} --method {option} "
+        "-o model.mercer",
     )
 
 
@@ -480,7 +489,8 @@ def compare(args: Namespace) -> outputs.Result:
         for one in measured
     ]
     facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": measured}
-    return outputs.Result(facts, text_table(heads, rows))
+    units = "Errors, and differences from exact, are shares of the first eigenvalue."
+    return outputs.Result(facts, f"{text_table(heads, rows)}\n{units}")
 
 
 def measure(args: Namespace, method: str, X) -> dict:

@@ -17,7 +17,7 @@ from ..files.base import READ_ROWS, listed
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from . import outputs
-from .parser import JobError, UsageError, did_you_mean, in_options
+from .parser import JobError, UsageError, did_you_mean
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
@@ -213,10 +213,9 @@ def atlas(args: Namespace, prepared: TableModel) -> outputs.Result:
             places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
         outputs.write_columns(draft, outputs.beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
-    summary = [("rows", f"{len(S):,}"), ("to see it", f"embedding-atlas {args.atlas} {shown}")]
-    return outputs.Result(
-        {"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, summary
-    )
+    summary = [("rows", f"{len(S):,}"), ("to view", f"embedding-atlas {args.atlas} {shown}")]
+    facts = {"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}
+    return outputs.Result(facts, summary)
 
 
 def inverse(args: Namespace) -> outputs.Result:
@@ -265,7 +264,7 @@ def describe(args: Namespace) -> outputs.Result:
         ("table", table),
         ("kernel", summary.get("kernel") and short(summary["kernel"])),
         ("basis", summary.get("basis")),
-        *((name, in_options(text)) for name, text in summary.get("certificate", [])),
+        *outputs.statements(summary.get("certificate", [])),
     ]
     pairs = [pair for pair in pairs if pair[1] is not None]
     return outputs.Result(asdict(header) | {"prepared": extra}, pairs)
@@ -289,7 +288,8 @@ def explain(args: Namespace) -> outputs.Result:
         for j, name in enumerate(attribution.components)
     ]
     facts = attribution.as_dict() | {"top": top}
-    return outputs.Result(facts, text_table(*attribution.table(args.top)))
+    text = f"{attribution.sentence()}\n{text_table(*attribution.table(args.top))}"
+    return outputs.Result(facts, text)
 
 
 def significance(args: Namespace) -> outputs.Result:

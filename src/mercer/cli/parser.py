@@ -116,7 +116,7 @@ def method_names(text: str) -> list[str]:
         if name not in valid:
             near = did_you_mean(name, valid)
             raise argparse.ArgumentTypeError(
-                f"{name!r} is no method.{near} Choose of {', '.join(valid)}"
+                f"{name!r} is not a method.{near} Choose from {', '.join(valid)}"
             )
     return names(text)
 

@@ -204,7 +204,7 @@ class InputTable:
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
             used = source.n_columns + len(self.compared)
-            yield f"{name}: used {used}; left out: {listed(unused)}"
+            yield f"{name}: used {counted(used, 'column')}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):
@@ -290,10 +290,13 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     if not texts and np.isfinite(numbers).all():
         return None
     if args.scale != "none":
-        raise UsageError("--scale is not for a table with texts or missing values: Gower scales.")
+        raise UsageError(
+            "--scale is not for a table with texts or missing values: the kernel gower scales the "
+            "columns itself. Leave --scale out."
+        )
     if args.missing is not None and np.isnan(numbers).any():
         name = table.source.name
-        raise JobError(f"{name} has missing values. Leave --missing out: Gower takes them.")
+        raise JobError(f"{name} has missing values. Leave --missing out: gower takes them.")
     return table, rows
 
 

@@ -169,7 +169,7 @@ class CSVSource(RowSource):
                 if len(rows) > max(LEAST_HEAD, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
                     break
         if not rows:
-            raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
+            raise ValueError(f"{self.name} is empty. Give a table with rows.")
         if self.path.suffix.lower() not in COMPRESSED:
             characters = sum(len(cell) + 1 for row in rows for cell in row)
             self.likely_rows = self.path.stat().st_size * len(rows) // characters

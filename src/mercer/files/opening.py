@@ -116,13 +116,13 @@ class ChosenColumns:
     table : pyspark DataFrame or ray Dataset
     columns : list of str or None
         None for all columns of numbers.
-    beside : tuple
+    extras : tuple
         Columns that are weights or a target.
     """
 
     table: Any
     columns: list[str] | None = None
-    beside: tuple = ()
+    extras: tuple = ()
 
 
 def table_of(source: Any) -> Any:

@@ -190,7 +190,7 @@ class Survey:
 class SurveyOf(RowFunction):
     """Counts rows and gives each its chance in a sample.
 
-    `weights`, a `BesideColumn`, are kept with the rows and do not change their chance.
+    `weights`, a `ExtraColumn`, are kept with the rows and do not change their chance.
     """
 
     size: int

@@ -326,9 +326,8 @@ class DifferenceKernel(Kernel):
             resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
         if not 0 < resolved.gamma < np.inf:
             raise ValueError(
-                f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                "float64 does not hold the gamma that follows. Scale the data: "
-                "X / np.abs(X).max()."
+                f"The {self.gamma} distance of these data is {distance:.1e}, and the gamma for it "
+                "is out of the range of float64. Scale the data: X / np.abs(X).max()."
             )
         return resolved
 
@@ -531,6 +530,13 @@ def float_dtype(X):
 def dense_rows(X):
     """Rows as an array."""
     return X.toarray() if is_sparse(X) else X
+
+
+def on_host(rows: Any, dense: bool = False) -> Any:
+    """Rows in main memory and double precision."""
+    if is_sparse(rows):
+        return rows.toarray().astype(float) if dense else rows.astype(float)
+    return to_numpy(rows[:]).astype(float)
 
 
 def row_squares(X):

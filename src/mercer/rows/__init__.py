@@ -38,9 +38,9 @@ from .array import (
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
-from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
+from .extras import with_extras
 from .ray import RayRows, open_ray
 from .spark import SparkRows, open_spark
 from .states import Layout, NextPass, State, Step, SummedRows, merge
@@ -71,7 +71,6 @@ __all__ = [
     "State",
     "Step",
     "SummedRows",
-    "beside",
     "count_rows",
     "engine_for",
     "errors_of",
@@ -84,5 +83,6 @@ __all__ = [
     "merge",
     "open_rows",
     "scores_of",
+    "with_extras",
     "without_weightless",
 ]

@@ -41,7 +41,7 @@ class RayRows(FrameRows):
     def _made(self, work) -> Any:
         """A dataset with the results of work on every block, pickled."""
         reader = work.reader
-        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.beside)])
+        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.extras)])
         return self.frame.select_columns(list(names)).map_batches(
             partial(made, work=work), **WHOLE_BLOCKS
         )
@@ -56,7 +56,7 @@ class RayRows(FrameRows):
         first = next(iter(self.frame.select_columns([name]).take(1)), None)
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[name]), kind.value_type
 

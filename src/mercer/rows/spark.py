@@ -50,7 +50,7 @@ class SparkRows(FrameRows):
         """A frame with the results of work on every partition, pickled."""
 
         reader, places = work.reader, {name: f"c{i}" for i, name in enumerate(self.types)}
-        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.beside)]))
+        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.extras)]))
 
         def made(batches: Iterable) -> Iterator:
             number, results = on_partition(work, batches, names)
@@ -81,7 +81,7 @@ class SparkRows(FrameRows):
         first = column.na.drop().first()
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[0]), self.types[name].value_type
 

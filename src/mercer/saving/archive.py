@@ -90,8 +90,8 @@ class Pieces:
             yield piece.astype(self.dtype, copy=False)
         if done != self.shape[0]:
             raise ModelFileError(
-                f"The rows of this model were {self.shape[0]:,} numbers long when it was fitted, "
-                f"and are {done:,} now. Save it while its data are as they were."
+                f"The data of this model had the size {self.shape[0]:,} when it was fitted, and "
+                f"have {done:,} now. Restore the data, or fit again."
             )
 
 

@@ -361,7 +361,6 @@ DISTANCES = [
     part(
         LiftedDistance,
         read=lifted_fields,
-        kind=lambda kind: kind in ("lingoes", "cailliez"),
         constant=FINITE,
         same=FINITE,
         distance=(EuclideanDistance, MetricDistance, None),
