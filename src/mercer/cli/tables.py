@@ -55,14 +55,7 @@ class InputTable:
         Columns that are not used, and why.
     """
 
-    def __init__(
-        self,
-        args: Namespace,
-        columns: list[str] | None = None,
-        fill: np.ndarray | None = None,
-        keep_missing: bool = False,
-        row_names: str | None = None,
-    ):
+    def __init__(self, args, columns=None, fill=None, keep_missing=False, row_names=None):
         args.table, self.args = self, args
         self.compared: list[str] = []  # columns of texts that the model takes
         self.row_names = row_names if args.id is None else None
