@@ -21,8 +21,7 @@ import numpy as np
 from .._whole_file import check_folder, telling
 from ..exceptions import Unfailing, to_stderr
 from ..files import open_sink
-from .failures import JobError
-from .parser import DASH, in_options
+from .parser import DASH, JobError, in_options
 
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]

@@ -17,9 +17,8 @@ from ..files.delimited import MISSING
 from ..files.opening import existing, image_files
 from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
-from .failures import JobError, UsageError
 from .outputs import Columns, as_columns, say
-from .parser import did_you_mean
+from .parser import JobError, UsageError, did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25

@@ -191,10 +191,7 @@ class TiledEngine:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
         least = pairs.tile_bytes(self.sides[-1])
-        raise ValueError(
-            f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
-            f"Give at least {format_bytes(least)}, for example memory={least}."
-        )
+        raise too_little(self.memory, least, "one tile of the kernel matrix")
 
     def with_memory(self, memory: int) -> "TiledEngine":
         """The same engine with another budget."""
@@ -512,6 +509,14 @@ def moment_bytes(size: int, engine: TiledEngine) -> int:
     """What the budget has to be for the m x m matrices of a basis of so many vectors."""
     # Half of the budget is for blocks of rows.
     return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
+
+
+def too_little(memory: int, least: int, what: str, advice: str = "") -> ValueError:
+    """The error for a budget that cannot hold something; `advice` ends with a space."""
+    return ValueError(
+        f"memory={format_bytes(memory)} cannot hold {what}. {advice}Give at least "
+        f"{format_bytes(least)}, for example memory={least}."
+    )
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

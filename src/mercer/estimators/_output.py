@@ -13,7 +13,7 @@ def contained(model, S, X):
     config = vars(model).get("_sklearn_output_config", {})
     wanted = config.get("transform", get_config()["transform_output"])
     names = model.get_feature_names_out
-    if is_cluster_table(S) and wanted != "default":
+    if wanted != "default" and is_cluster_table(S):
         raise ValueError(
             f"Scores of a table on a cluster stay there, and the configured output is {wanted!r}. "
             "Set transform='default', and convert what transform returns: toPandas(), to_pandas()."

@@ -23,8 +23,7 @@ from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..operators import in_ordinary_units
-from ..solvers.base import NoConvergence
-from ..solvers.block_krylov import FULL_FLOOR
+from ..solvers.base import FULL_FLOOR, NoConvergence
 from . import costs
 
 if TYPE_CHECKING:

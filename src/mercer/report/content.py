@@ -35,6 +35,7 @@ from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
 from ..progress import FIRST, make_bar
 from ..relatives.explaining import Attribution, Significance
+from ..relatives.mixed import is_missing
 
 # Components among which to choose axes, and rows of the table of outliers.
 COMPONENTS = 32
@@ -515,11 +516,6 @@ def unwrapped(values: np.ndarray) -> np.ndarray:
         return np.array([blank if is_missing(one) else one for one in plain], wanted)
     except ValueError:  # no day of any calendar
         return values
-
-
-def is_missing(value) -> bool:
-    """Whether a value is None, NaN, NaT or pandas' NA, whose comparisons are neither."""
-    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def color_of(color, name, names, X, values: dict, index) -> str | None:
