@@ -107,7 +107,7 @@ class InputTable:
             wanted, why = columns, "which the model was fitted to"
         check_known(source.name, wanted or [], names, why)
         check_known(source.name, args.drop or [], names, "which was asked for")
-        check_known(source.name, self.kept_names, names, "which was to be kept")
+        check_known(source.name, self.kept_names, names, "which was asked for")
         if self.row_names in names:
             args.id = self.row_names
             self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
