@@ -220,8 +220,8 @@ def rows_to_learn_from(basis, rows):
     """
     if isinstance(basis.kernel, Precomputed):
         raise NotFittedError(
-            "A precomputed kernel has no rows to come back to. Fit with a kernel that is "
-            "computed from the data."
+            "A precomputed kernel has no rows, and therefore no pre-images. Fit with a kernel that "
+            "is computed from the data."
         )
     rows, memory = basis.points if rows is None or basis.spans_data else rows, basis.engine.memory
     opened = open_rows(rows, Opening(memory))

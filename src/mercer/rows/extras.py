@@ -13,17 +13,19 @@ from ..files.arrays import mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
-from .frames import columns_beside
+from .frames import extra_columns
 
 
-def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
+def with_extras(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     """X, and what was given for each of its rows as arrays, by name: a target, weights.
 
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
+    if all(value is None or type(value) is np.ndarray for value in (X, *given.values())):
+        return X, *given.values()
     if is_cluster_table(X):
-        return columns_beside(X, given)
+        return extra_columns(X, given)
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
@@ -86,7 +88,9 @@ def values_of(value: Any, room: int, title: str) -> Any:
     """
     if is_dask(value):
         return value.compute()
-    if not is_source(value) or hasattr(value, "__array__"):
+    if value is None or isinstance(value, np.ndarray) or "__array__" in dir(value):
+        return value
+    if not is_source(value):
         return value
     if isinstance(value, str | PathLike) and not is_table(value):
         path = existing(value)
