@@ -141,7 +141,7 @@ class FourierGrid(BasisRecipe):
         box, d = np.asarray(self.box, dtype=float), X.shape[1]
         if box.shape != (d, 2) or not np.isfinite(box).all() or np.any(box[:, 1] < box[:, 0]):
             raise ValueError(
-                f"FourierGrid: box={self.box!r} must hold the least and the largest value of each "
+                f"FourierGrid: box={self.box!r} must be the least and the largest value of each "
                 f"of the {d} columns, as [(0.0, 1.0), ...]."
             )
         return box

@@ -27,7 +27,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
-from ..exceptions import InvalidParameterError
+from ..exceptions import InvalidRowsError
 from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
@@ -56,7 +56,7 @@ from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
 from ._checks import (
     AT_LEAST_1,
-    BOOLEAN,
+    DEVICE,
     FINITE,
     MEASURES,
     NOT_NEGATIVE,
@@ -132,6 +132,7 @@ class Door(BaseEstimator):
         "degree": [NOT_NEGATIVE],
         "coef0": [FINITE],
         "kernel_params": [dict, None],
+        "device": [DEVICE, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
         "memory": [POSITIVE, str, None],
@@ -242,14 +243,8 @@ class Door(BaseEstimator):
             value = getattr(self, name)
             if value is default:
                 continue  # defaults are allowed; most parameters keep theirs
-            # A bool counts as a number in Python, and is never meant as one.
-            is_switch = isinstance(value, bool) and BOOLEAN not in allowed
-            if is_switch or not any(rule.allows(value) for rule in allowed):
-                raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{_checks.one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
-                    parameter=name,
-                )
+            _checks.check_parameter(self, name, value, allowed)
+            _checks.check_parts(value)
 
     def _fit(self, X, y=None, sample_weight=None) -> Self:
         """Every fit: what is asked, how it is done, the problem, its eigenpairs, the result.
@@ -308,7 +303,7 @@ class Door(BaseEstimator):
         how = Opening(self.memory, self.n_jobs, self.device, self.verbose, names, all_columns)
         rows = open_rows(X, how, lambda X: self._check(X, reset), original)
         if reset and rows.sparse and not self._takes_sparse():
-            raise TypeError(
+            raise InvalidRowsError(
                 f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
                 "sparse. Leave it out: inverse_transform works without it."
             )
@@ -348,6 +343,8 @@ class Door(BaseEstimator):
         array = rows.as_array(type(self).__name__)
         if reset:
             self._check_count(array, rows._title)
+        elif not array.shape[0]:
+            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         return array
 
     def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
@@ -726,10 +723,15 @@ def all_or_nothing(model) -> Iterator[Any]:
 
 
 def unfitted(model):
-    """An estimator with the same parameter objects and settings, and nothing fitted."""
+    """An estimator with the same parameters, in Python's numbers, and nothing fitted."""
     fresh = object.__new__(type(model))
     declared = type(model)._fitted
     fresh.__dict__ = {name: value for name, value in vars(model).items() if name not in declared}
+    kind: Any = type(model)
+    for name, default, allowed in _checks.checks_of(kind):
+        value = fresh.__dict__[name]
+        if value is not default:
+            fresh.__dict__[name] = _checks.plain(value, allowed)
     return fresh
 
 

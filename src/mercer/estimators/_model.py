@@ -38,6 +38,7 @@ from ..rows import (
     like_rows,
     open_rows,
 )
+from ._checks import plain
 from ._door import NOT_SAVED, Door, Fitted, kept
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
@@ -507,9 +508,9 @@ class KernelModel(Scores, TransformerMixin, Door):
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
         inverse: Inverse | None = facts.get("_way_back")
-        if inverse is None or not inverse.serves(self.expansion_, self.preimage):
+        if inverse is None or not inverse.serves(self.expansion_, plain(self.preimage)):
             rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
-            inverse = facts["_way_back"] = Inverse(self.expansion_, rows, self.preimage)
+            inverse = facts["_way_back"] = Inverse(self.expansion_, rows, plain(self.preimage))
         return inverse
 
     def __getstate__(self):

@@ -23,6 +23,7 @@ from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
+from ..kernels.base import check_range
 from ..rows import Rows, in_memory, like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral import problems
@@ -185,7 +186,11 @@ class SpectralInput(Door):
             return rows.map(at_rows(self.map_, then, tail))
         array = rows.as_array(type(self).__name__)
         self.kernel_.check(array)
+        if not array.shape[0]:
+            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         if is_graph:
+            if self.graph_.points is not None:
+                check_range(array, "Neighbors")
             array = self.graph_.rows(array, self._search_engine())
         return restore(then(self.map_.functions(array)), X)
 

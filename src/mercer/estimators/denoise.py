@@ -149,26 +149,28 @@ class PatchDenoiser(Door):
         -------
         self
         """
-        self._validate_params()
-        originals = image if isinstance(image, list) else [image]
-        if not originals:
-            raise ValueError("There is no image in an empty list. Pass one image or several.")
-        images = [self._image(one) for one in originals]
-        if len({one.shape[2:] for one in images}) > 1:
-            raise ValueError("Some images have other channels than others. Pass images alike.")
-        channels = images[0].shape[2] if images[0].ndim == 3 else None
-        rng = check_random_state(self.random_state)
-        noises = [estimate_noise(one) for one in images] if self.noise is None else [self.noise]
-        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
-        count = self.n_patches or (LINEAR_PATCHES if linear else PATCHES)
-        P = self._without_mean(draw_patches(images, self.patch_size, count, rng), channels)[0]
-        flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-        attributes = {
-            "model_": None if flat else self._model(P, rng, originals[0]).fit(P),
-            "noise_": float(np.mean(noises)),
-            "n_channels_": channels,
-        }
         with all_or_nothing(self) as fresh:
+            fresh._validate_params()
+            originals = image if isinstance(image, list) else [image]
+            if not originals:
+                raise ValueError("There is no image in an empty list. Pass one image or several.")
+            images = [fresh._image(one) for one in originals]
+            if len({one.shape[2:] for one in images}) > 1:
+                raise ValueError("Some images have other channels than others. Pass images alike.")
+            channels = images[0].shape[2] if images[0].ndim == 3 else None
+            rng = check_random_state(fresh.random_state)
+            noises = (
+                [estimate_noise(one) for one in images] if fresh.noise is None else [fresh.noise]
+            )
+            linear = fresh.kernel == "linear" or isinstance(fresh.kernel, Linear)
+            count = fresh.n_patches or (LINEAR_PATCHES if linear else PATCHES)
+            P = fresh._without_mean(draw_patches(images, fresh.patch_size, count, rng), channels)[0]
+            flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
+            attributes = {
+                "model_": None if flat else fresh._model(P, rng, originals[0]).fit(P),
+                "noise_": float(np.mean(noises)),
+                "n_channels_": channels,
+            }
             fresh._adopt(attributes)
         return self
 
@@ -348,6 +350,10 @@ class PatchDenoiser(Door):
                 image = image.astype(float)
         if not np.isfinite(image).all():
             raise ValueError("The image contains NaN or infinity. Fill those pixels first.")
+        if np.abs(image).max() > np.sqrt(np.finfo(image.dtype).max) / image.size:
+            raise ValueError(
+                "Squares of the image's pixels overflow. Scale it: X / np.abs(X).max()."
+            )
         return image
 
 

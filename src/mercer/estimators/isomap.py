@@ -13,6 +13,7 @@ from ..compute import format_bytes, make_engine, restore, row_blocks
 from ..compute.arrays import Same
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan
+from ..kernels.base import check_range
 from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
@@ -118,6 +119,7 @@ class Isomap(ClassicalMDS):
         check_is_fitted(self)
         like, X = X, self._array(X, reset=False)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
+        check_range(X, "Neighbors")
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
         Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())
         # Rows with the same neighbors together, since paths are found once for each of these.

@@ -311,7 +311,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if is_sparse(X):
             X = self._dense(X)
         if not self._is_precomputed():
-            return super()._check(X, reset)
+            X = super()._check(X, reset)
+            return self._dense(X) if is_sparse(X) else X  # a frame of sparse columns
         X = in_main_memory(X, type(self).__name__)
         if reset and isinstance(X, np.memmap):
             return validate_data(self, X, skip_check_array=True)
@@ -327,6 +328,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _dense(self, X) -> np.ndarray:
         """Sparse rows as dense ones: distances are taken between these."""
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected rows of numbers, got a sparse array of shape {X.shape}. Pass a matrix."
+            )
         if self._is_precomputed():
             raise ValueError(
                 "A sparse matrix of distances does not say whether an entry that it leaves out is "
@@ -350,7 +355,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return False
 
     def _check_precomputed(self, rows, weights) -> None:
-        X: Any = in_memory(rows)
+        X: Any = rows.as_array("A matrix of distances")
         if self.landmarks is None:
             distances.check_matrix(X)
         elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):

@@ -178,18 +178,18 @@ class ProcessMonitor(Detector):
         self
         """
         with all_or_nothing(self) as fresh:
-            rows, rng = fresh._training_rows(X), check_random_state(self.random_state)
+            rows, rng = fresh._training_rows(X), check_random_state(fresh.random_state)
             kernel = fresh._kernel_for(rows, rng)
             held = np.empty((len(rows), 2))
             correlated = memory_of(rows, len(rows) // (2 * BLOCKS))
             with trials():
-                for others, block in time_blocks(len(rows), BLOCKS, self.lags + correlated):
+                for others, block in time_blocks(len(rows), BLOCKS, fresh.lags + correlated):
                     fold = Learned.of(fresh, rows[others], kernel, rng)
                     held[block] = fold.statistics(rows[block])
             learned = Learned.of(fresh, rows, kernel, rng)
             means = held.mean(axis=0)
-            held = smoothed(held, self.smoothing, means)
-            at = limits_of(held, self.false_alarms)
+            held = smoothed(held, fresh.smoothing, means)
+            at = limits_of(held, fresh.false_alarms)
             expansion, last = learned.model.expansion_, learned.scaled(rows[at[1:]])
             threshold = float(held[at[1], 1]) + rounding_at(expansion, last)
             spe = fresh._within_reach(threshold, held[:, 1], learned.model)
@@ -292,6 +292,12 @@ class ProcessMonitor(Detector):
                 f"{format_bytes(size)}, and memory= allows {format_bytes(memory)}. Give every k-th "
                 "row, fewer lags or more memory."
             )
+        sizes = np.abs(rows).max(axis=0)
+        if np.any((sizes > LARGEST) | ((sizes > 0) & (sizes < 1 / LARGEST))):
+            raise ValueError(
+                f"Sensors hold numbers of up to {sizes.max():.1e}, and they must be from "
+                f"{1 / LARGEST:.0e} to {LARGEST:.0e}. Scale the columns."
+            )
         constant = np.flatnonzero(rows.std(axis=0) <= CONSTANT * np.abs(rows.mean(axis=0)))
         if constant.size:
             names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(d)])
@@ -343,7 +349,7 @@ class Learned(NamedTuple):
         """T-squared and SPE of rows, (n, 2)."""
         variances = to_numpy(self.model.explained_variance_).astype(float)
         least = LEAST_VARIANCE * variances.max(initial=0)
-        precisions = np.where(variances > least, 1 / np.maximum(variances, least), 0.0)
+        precisions = np.divide(1, variances, np.zeros_like(variances), where=variances > least)
         function = partial(statistics_of, precisions=precisions)
         of_rows = OfExpansion(self.model.expansion_, function, (2,), "statistics")
         return to_numpy(self.model._open(self.scaled(rows), reset=False).map(of_rows))

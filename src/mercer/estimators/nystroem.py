@@ -99,22 +99,22 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         with all_or_nothing(self) as fresh:
             original, (X, numbers) = X, fresh._array_or_sample(X)
-            if numbers is not None and len(numbers) < self.n_components:
+            if numbers is not None and len(numbers) < fresh.n_components:
                 tell(
                     f"Landmarks are chosen from {len(numbers):,} sampled rows, and "
-                    f"n_components={self.n_components:,}: these are all. Raise memory for more."
+                    f"n_components={fresh.n_components:,}: these are all. Raise memory for more."
                 )
             if X.dtype != fresh._dtype and isinstance(X, np.memmap):
                 X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
-            if self._is_precomputed():
+            if fresh._is_precomputed():
                 raise ValueError(
                     "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
                     "computed from the data, or KernelPCA."
                 )
-            kernel, engine, asked = fresh._make_kernel(X), self._make_engine(X), self.selector
+            kernel, engine, asked = fresh._make_kernel(X), fresh._make_engine(X), fresh.selector
             selector = SELECTORS[asked]() if isinstance(asked, str) else asked
-            recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-            basis = recipe.build(kernel, X, engine, self._make_rng())
+            recipe = Landmarks(min(fresh.n_components, X.shape[0]), selector)
+            basis = recipe.build(kernel, X, engine, fresh._make_rng())
             fresh._adopt(basis, None, (X, numbers, not is_cluster_table(original)))
         return self
 

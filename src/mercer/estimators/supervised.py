@@ -366,11 +366,23 @@ def numbers(Y: np.ndarray) -> np.ndarray:
     return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
 
 
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas' missing value."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):
+        if np.ndim(label) == 0:
+            return True  # pandas' NA is neither equal nor unequal
+    raise ValueError(
+        f"y holds {label!r:.60}, and must hold labels or numbers. Pass a column for each part."
+    )
+
+
 def labels_of(column: np.ndarray) -> np.ndarray:
     """Labels that can be compared, none of them missing."""
     if column.dtype.kind != "O":
         return column
-    missing = [label is None or label != label for label in column]
+    missing = [is_missing(label) for label in column]
     if any(missing):
         raise ValueError(
             f"Input y contains NaN or None, first in row {missing.index(True)}. Leave such rows "

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..bases import Basis, GramBasis
 from ..compute import TiledEngine, array_namespace, dtype_name, on_device_of
+from ..kernels.base import check_values
 from .moments import RowFunction
 
 
@@ -106,7 +107,10 @@ class OfExpansion(RowFunction):
 
     def __call__(self, rows, first):
         self.expansion.basis.kernel.check(rows)
-        return self.verb(self.expansion, rows)
+        result = self.verb(self.expansion, rows)
+        if isinstance(result, np.ndarray):  # sums may overflow, in single precision above all
+            check_values(self.expansion.basis.kernel, result)
+        return result
 
     def moved(self, engine: TiledEngine) -> Any:
         basis = self.expansion.basis.moved(engine)

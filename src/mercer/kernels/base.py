@@ -23,6 +23,8 @@ WIDTH_SAMPLE = 1000
 SPREAD_SAMPLE = 256
 # Rows prepared at once, which stay in the cache.
 EMBED_ROWS = 512
+# Largest entry of rows whose squared distances cannot overflow.
+LARGEST_ENTRY = 1e140
 # Entries of one tile in `Kernel.__call__`, which has no budget, and of the rows on which a distance
 # is measured.
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
@@ -590,6 +592,16 @@ def largest_entry(X) -> float:
     """max |x_k| over all rows."""
     ends = (max(float(block.max()), -float(block.min())) for block in arrays.blocks_of(X))
     return max(ends, default=0.0)
+
+
+def check_range(rows, who: str) -> None:
+    """Raise ValueError for rows whose squares float64 does not hold."""
+    entry = largest_entry(rows)
+    if entry > LARGEST_ENTRY or 0 < entry < 1 / LARGEST_ENTRY:
+        raise ValueError(
+            f"{who} take distances between rows, whose numbers are of up to {entry:.1e} here: "
+            "float64 does not hold their squares. Scale the data, X / np.abs(X).max()."
+        )
 
 
 def fits_single(X) -> bool:

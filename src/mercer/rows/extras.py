@@ -7,7 +7,7 @@ import numpy as np
 
 from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.arrays import Array, is_dask
-from ..compute.numbers import check_meaning
+from ..compute.numbers import check_meaning, is_single
 from ..files import RowSource, is_cluster_table, is_table, open_source
 from ..files.arrays import mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
@@ -108,11 +108,18 @@ def values_of(value: Any, room: int, title: str) -> Any:
     blocks, size = [], 0
     for block in value() if callable(value) else value:
         check_meaning(block, title)
+        if is_single(block):
+            raise ValueError(f"A block of {title} is of type {type(block).__name__}. Pass arrays.")
         blocks.append(block if is_sparse(block) else np.atleast_1d(to_numpy(block)))
         size += blocks[-1].data.nbytes if is_sparse(block) else blocks[-1].nbytes
         check_room(f"what {type(value).__name__} gives", title, size, room)
     if not blocks:
         raise ValueError(f"{title} gave no rows. Pass one value for each row of X.")
+    if len({block.shape[1:] for block in blocks}) > 1:
+        shapes = " and ".join(sorted({str(block.shape) for block in blocks})[:2])
+        raise ValueError(
+            f"Blocks of {title} have the shapes {shapes}. Pass blocks of as many columns."
+        )
     return stack_rows(blocks)
 
 

@@ -90,7 +90,7 @@ class RPCholesky(PivotedCholesky):
         """One row or a block of them, with probability proportional to R_ii."""
         # Few atoms: large blocks are mostly rejected. Many: GEMM needs at least a few dozen
         # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
-        width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
+        width = min(self.block or max(8, min(factor.rank // 4, 128)), factor.residual.shape[0])
         return draw(factor.residual, 1 if self.method == "plain" else width, rng)
 
 

@@ -251,7 +251,8 @@ class Arpack(base.Solver):
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside `values` and U, which are moved below all others."""
-        n, restarts = U.shape[0], self.max_iter or RESTARTS
+        # ARPACK counts in 32 bits.
+        n, restarts = U.shape[0], min(self.max_iter or RESTARTS, np.iinfo(np.int32).max)
         shift, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
         rest = (lambda v: product(v) - shift * (U @ (U.T @ v))) if values.size else product
         A = LinearOperator((n, n), rest, dtype=float)

@@ -96,7 +96,9 @@ class NeighborGraph:
             i, j, d = Screen(Z, engine).within(X, self.radii)
         counts = np.diff(near.indptr)
         starts = np.minimum(near.indptr[:-1], max(near.nnz - 1, 0))
-        first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
+        first, at_zero = np.zeros(shape[0], dtype=int), np.zeros(shape[0], dtype=bool)
+        if near.nnz:
+            first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
         rows, own = np.repeat(np.arange(shape[0]), counts), np.zeros(shape[0])
         np.maximum.at(own, rows, near.data)
         ties, back = np.ones(near.nnz), np.ones(d.size)

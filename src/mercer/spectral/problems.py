@@ -539,7 +539,7 @@ def most_alike(K, G) -> np.ndarray:
     if not is_sparse(K):
         scores = K @ G.T
         return to_numpy(array_namespace(K).argmax(2 * scores - row_squares(G), axis=1))
-    scores, squares = csr_matrix(K @ G.T), np.asarray(G.multiply(G).sum(axis=1)).ravel()
+    scores, squares = csr_matrix(K @ G.T), row_squares(G)
     # Raised above zero: entries that are not stored count as zero.
     scores.data = 2 * scores.data - squares[scores.indices] + 2 * squares.max(initial=1.0)
     return np.asarray(scores.argmax(axis=1)).ravel()
