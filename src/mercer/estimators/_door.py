@@ -288,6 +288,9 @@ class Door(BaseEstimator):
             raise TypeError(
                 f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
                 "sparse. Leave it out: inverse_transform works without it."
+                if self.fit_inverse_transform
+                else f"{type(self).__name__} needs dense rows, and those of {rows._title} are "
+                "sparse. Pass them as a dense array, X.toarray()."
             )
         if reset:
             self._dtype = rows.dtype
@@ -319,13 +322,9 @@ class Door(BaseEstimator):
                 f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
             )
 
-    def _array(self, X, *, reset: bool):
-        """The rows of X as one array; raises if they do not fit."""
-        rows = self._open(X, reset=reset)
-        array = rows.as_array(type(self).__name__)
-        if reset:
-            self._check_count(array, rows._title)
-        return array
+    def _array(self, X, who: str):
+        """New rows as one array; raises if they do not fit."""
+        return self._open(X, reset=False).as_array(who, instead="pass some of them at a time")
 
     def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
         """The rows of X as one array, or uniform ones where they are too many or on a cluster.

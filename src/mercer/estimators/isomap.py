@@ -126,7 +126,7 @@ class Isomap(ClassicalMDS):
         array of shape (n, n_components)
         """
         check_is_fitted(self)
-        like, X = X, self._array(X, reset=False)
+        like, X = X, self._array(X, type(self).__name__)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
         Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())

@@ -84,8 +84,10 @@ def values_of(value: Any, room: int, title: str) -> Any:
 
     ValueError where that takes more than `room` bytes.
     """
-    if is_dask(value):
-        return value.compute()
+    value = value.compute() if is_dask(value) else value
+    one_column = getattr(value, "shape", ())[1:] == (1,) and hasattr(value, "columns")
+    if title == "sample_weight" and one_column:
+        value = np.asarray(value)[:, 0]
     if not is_source(value) or hasattr(value, "__array__"):
         return value
     if isinstance(value, str | PathLike) and not is_table(value):

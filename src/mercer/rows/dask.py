@@ -28,7 +28,7 @@ from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
-from .base import Opening, Rows
+from .base import BY_LANDMARKS, Opening, Rows
 from .chunk_gram import ChunkGram
 from .tasks import (
     Workers,
@@ -139,12 +139,11 @@ class DaskRows(Rows):
         for block in self._lazy.to_delayed().ravel():
             yield run([block])[0]
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Any:
         """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
-            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
-            "chunks are."
+            f"they fit into memory, or {instead}."
         )
 
     def take(self, index: Array) -> Array:
