@@ -23,6 +23,7 @@ from mercer import (
     StreamingKernelPCA,
 )
 from mercer.bases import BASES, FourierBasis, FourierGrid
+from mercer.bases.fourier import frequency_sums
 from mercer.bases.fourier_grid import (
     choose_frequencies,
     density_at_zero,
@@ -30,7 +31,6 @@ from mercer.bases.fourier_grid import (
     predicted_size,
 )
 from mercer.compute import LocalEngine
-from mercer.compute.nonuniform import frequency_sums
 from mercer.kernels import KERNELS, RBF, Laplacian, Linear, Matern, RationalQuadratic
 from mercer.kernels.stationary import StationaryKernel
 from mercer.operators import ToeplitzCovariance

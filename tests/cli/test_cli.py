@@ -22,10 +22,9 @@ from contracts import generator
 import mercer
 from mercer import bases, demo, kernels, solvers
 from mercer.cli import main
-from mercer.cli.failures import JobError
 from mercer.cli.frame import one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
-from mercer.cli.parser import COMMANDS, TABLE, make_parser
+from mercer.cli.parser import COMMANDS, TABLE, JobError, make_parser
 from mercer.demo import FILES
 
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}

@@ -1,4 +1,4 @@
-"""What can be typed: the commands of `commands.toml`, and the types of their values.
+"""What can be typed: the commands of `commands.toml`, and types of their values, and errors.
 
 Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
@@ -14,8 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .failures import UsageError
-
 DASH = "-"
 TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
@@ -29,6 +27,25 @@ NAMED = re.compile(
     rf"(?<!\()\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
     rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b|(?<=aise )(memory)\b"
 )
+
+
+class JobError(Exception):
+    """The job cannot be done; the message says why and what to do."""
+
+
+class UsageError(Exception):
+    """The options contradict each other; the message says which and what to give instead.
+
+    Parameters
+    ----------
+    message : str
+    command : str or None
+        The command whose help to read, such as ``mercer fit``; None for the one that runs.
+    """
+
+    def __init__(self, message: str, command: str | None = None):
+        super().__init__(message)
+        self.command = command
 
 
 def in_options(text: str) -> str:
@@ -99,7 +116,7 @@ def method_names(text: str) -> list[str]:
         if name not in valid:
             near = did_you_mean(name, valid)
             raise argparse.ArgumentTypeError(
-                f"{name!r} is no method.{near} Choose of {', '.join(valid)}"
+                f"{name!r} is not a method.{near} Choose from {', '.join(valid)}"
             )
     return names(text)
 

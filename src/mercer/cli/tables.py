@@ -17,9 +17,8 @@ from ..files.delimited import MISSING
 from ..files.opening import existing, image_files
 from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
-from .failures import JobError, UsageError
 from .outputs import Columns, as_columns, say
-from .parser import did_you_mean
+from .parser import JobError, UsageError, did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
@@ -212,7 +211,7 @@ class InputTable:
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
             used = source.n_columns + len(self.compared)
-            yield f"{name}: used {used}; left out: {listed(unused)}"
+            yield f"{name}: used {counted(used, 'column')}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):
@@ -298,10 +297,13 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     if not texts and np.isfinite(numbers).all():
         return None
     if args.scale != "none":
-        raise UsageError("--scale is not for a table with texts or missing values: Gower scales.")
+        raise UsageError(
+            "--scale is not for a table with texts or missing values: the kernel gower scales the "
+            "columns itself. Leave --scale out."
+        )
     if args.missing is not None and np.isnan(numbers).any():
         name = table.source.name
-        raise JobError(f"{name} has missing values. Leave --missing out: Gower takes them.")
+        raise JobError(f"{name} has missing values. Leave --missing out: gower takes them.")
     return table, rows
 
 

@@ -1,12 +1,12 @@
 """Checks of parameters and of data, with errors that say what was expected and what to do."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache, partial
 from inspect import signature
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
@@ -16,7 +16,7 @@ from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import tell
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..kernels.base import append_columns, same_for_all
 from ..kernels.derived import MISSING
 
@@ -37,6 +37,9 @@ class Rule:
 
     def __init__(self, words: str, allows: Callable[[Any], bool]):
         self.words, self.allows = words, allows
+
+    def __repr__(self) -> str:
+        return self.words
 
 
 class Interval(Rule):
@@ -93,10 +96,18 @@ class Several(Rule):
 
 BOOLEAN = instance(bool | np.bool_, "a bool")
 NONE = instance(type(None), "None")
-POSITIVE, AT_LEAST_1 = Interval(Real, 0, None), Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE, NOT_NEGATIVE = Interval(Real, 0, None), Interval(Real, 0, None, closed="left")
+FROM_0, AT_LEAST_1, FROM_2 = (Interval(Integral, k, None, closed="left") for k in range(3))
+SHARE, UNIT = Interval(Real, 0, 1), Interval(Real, 0, 1, closed="both")
+FADING, FINITE = Interval(Real, 0, 1, closed="right"), Interval(Real, None, None)
+AUTO, MEASURES = StrOptions({"auto"}), StrOptions({"auto", "median", "mean"})
+SEARCHES = StrOptions({"auto", "exact", "approximate"})
 #: A gamma for each column, numbers of rows.
 WIDTHS, ROW_NUMBERS = Several(NOT_NEGATIVE), Several(Interval(Integral, None, None))
+#: Types of parameters, with the rules for them.
+Count = Annotated[int, AT_LEAST_1]
+Flag = Annotated[bool, BOOLEAN]
+Share = Annotated[float, SHARE]
 WORDS: dict[Any, list[Rule]] = {
     None: [NONE],
     callable: [Rule("a callable", callable)],
@@ -106,7 +117,7 @@ WORDS: dict[Any, list[Rule]] = {
         instance(np.random.RandomState, "a numpy.random.RandomState"),
         NONE,
     ],
-    "verbose": [Interval(Integral, 0, None, closed="left"), BOOLEAN],
+    "verbose": [FROM_0, BOOLEAN],
 }
 
 
@@ -126,7 +137,10 @@ def checks_of(kind: Any) -> list[tuple[str, Any, list[Rule]]]:
 
     Cached for each class: looking them up takes longer than a fit to a few rows.
     """
-    parameters, constraints = signature(kind.__init__).parameters, kind._parameter_constraints
+    parameters, constraints = signature(kind.__init__).parameters, dict(kind._parameter_constraints)
+    for field in fields(kind) if is_dataclass(kind) else ():
+        if get_origin(field.type) is Annotated:
+            constraints[field.name] = get_args(field.type)[1:]
     return [
         (name, parameters[name].default, [rule for one in constraints[name] for rule in rules(one)])
         for name in constraints
@@ -283,7 +297,7 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     """
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, BesideColumn):
+    if isinstance(sample_weight, ExtraColumn):
         return replace(sample_weight, count=n)  # whose entries are checked where they are
     # Weights on a cluster are brought here.
     w = np.asarray(to_numpy(sample_weight))

@@ -8,9 +8,10 @@ documentation follow from the declaration.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -42,18 +43,28 @@ from ..rows import (
     ArrayRows,
     Opening,
     Rows,
-    beside,
     count_rows,
     engine_for,
     in_memory,
     like_of,
     open_rows,
+    with_extras,
     without_weightless,
 )
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, WIDTHS, Interval, StrOptions
+from ._checks import (
+    AT_LEAST_1,
+    BOOLEAN,
+    FINITE,
+    MEASURES,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WIDTHS,
+    Interval,
+    StrOptions,
+)
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -66,6 +77,9 @@ MOST_JOBS = 10_000
 QUIET = Interval(Integral, -1, -1, closed="both")
 # Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
 SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
+# Kernels that are computed from rows, and bases without features and grids.
+NO_MATRIX, OF_POINTS = StrOptions(set(KERNELS) - {"precomputed"}), {"auto", "points", "landmarks"}
+PointKernel = Annotated[str | Kernel | Callable, NO_MATRIX, callable, Kernel]
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -102,6 +116,7 @@ def is_float(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
 
 
+@dataclass_transform()
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
@@ -109,13 +124,13 @@ class Door(BaseEstimator):
     class attributes below are parameters of some estimators, and constants of the others.
     """
 
-    # A parameter that is not listed is not checked here.
+    # Rules of parameters whose types do not bring theirs, as `Annotated`; others are not checked.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, WIDTHS],
+        "gamma": [NOT_NEGATIVE, MEASURES, None, WIDTHS],
         "degree": [NOT_NEGATIVE],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        "coef0": [FINITE],
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
@@ -179,6 +194,11 @@ class Door(BaseEstimator):
     _of_columns: ClassVar[bool] = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Parameters are fields: every estimator is a dataclass, compared by identity."""
+        super().__init_subclass__(**settings)
+        dataclass(eq=False, repr=False)(cls)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
@@ -256,8 +276,11 @@ class Door(BaseEstimator):
         return self
 
     def _attributes(self, result: Any, plan: Any, task: Any) -> dict[str, Any]:
-        """The fitted attributes that a result gives, by name; the result itself may be that."""
-        return result
+        """The fitted attributes that a result gives: itself, or its fields that are declared."""
+        if isinstance(result, dict):
+            return result
+        named = {f"{name}_": value for name, value in vars(result).items()}
+        return {name: value for name, value in named.items() if name in type(self)._fitted}
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
         """Warn of what a user would not expect of the fitted model."""
@@ -404,7 +427,7 @@ class Door(BaseEstimator):
         """
         self._validate_params()
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:

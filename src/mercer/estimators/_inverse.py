@@ -233,8 +233,8 @@ def rows_to_learn_from(basis, rows):
     """
     if isinstance(basis.kernel, Precomputed):
         raise NotFittedError(
-            "A precomputed kernel has no rows to come back to. Fit with a kernel that is "
-            "computed from the data."
+            "A precomputed kernel has no rows, and therefore no pre-images. Fit with a kernel that "
+            "is computed from the data."
         )
     rows, memory = basis.points if rows is None or basis.spans_data else rows, basis.engine.memory
     opened = open_rows(rows, Opening(memory))
@@ -262,7 +262,7 @@ def check_dense(n: int, d: int, room: int) -> None:
 
 def checked_scores(X, r: int | None = None, memory: Any = None):
     """Scores (n, r) in their own precision and on their device, or an error that says why not."""
-    if is_source(X) and not hasattr(X, "__array__"):
+    if is_source(X) and "__array__" not in dir(X):
         rows = open_rows(X, Opening(memory))
         X = rows.as_array("inverse_transform", instead="pass some of them at a time")
     if not is_on_device(X):

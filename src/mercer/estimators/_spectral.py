@@ -1,9 +1,9 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +28,7 @@ from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
-from ._checks import AT_LEAST_1, StrOptions, check_gram
+from ._checks import AT_LEAST_1, AUTO, SEARCHES, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
@@ -46,19 +46,17 @@ BY_KERNEL = "use affinity='rbf' with basis='landmarks', which takes rows whereve
 USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+# What gives affinities: a name, a function or a kernel.
+NAMED = StrOptions({"auto", *KERNELS, *NEIGHBORS})
+Affinity = Annotated[str | Kernel | Callable[..., Any], NAMED, callable, Kernel]
+
+
 class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
     With the parameters that all spectral methods have.
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
-        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
-        "neighbor_weights": [StrOptions({"uniform", "local"})],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "affinity_": NOT_SAVED,
         "kernel_": kept(Kernel),
@@ -72,10 +70,11 @@ class SpectralInput(Door):
         "_search_device": NOT_SAVED,
     }
 
-    affinity: str | Kernel | Callable[..., Any] = "auto"
-    n_neighbors: int | str | None = "auto"
-    neighbor_search: str = "auto"
-    neighbor_weights: str = "local"
+    _: KW_ONLY
+    affinity: Affinity = "auto"
+    n_neighbors: Annotated[int | str | None, AT_LEAST_1, AUTO, None] = "auto"
+    neighbor_search: Annotated[str, SEARCHES] = "auto"
+    neighbor_weights: Annotated[str, StrOptions({"uniform", "local"})] = "local"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
@@ -126,12 +125,10 @@ class SpectralInput(Door):
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         map_, like = result.map, like_of(task.rows)
-        attributes = {
+        attributes = super()._attributes(result, plan, task) | {
             "affinity_": self._affinity(),
             "kernel_": task.kernel,
-            "map_": map_,
             "eigenvalues_": restore(result.pairs.values, like),
-            "certificate_": result.certificate,
             "plan_": plan,
         }
         if not map_.basis.spans_data and map_.basis.points is not None:
@@ -140,6 +137,10 @@ class SpectralInput(Door):
         if graph is None:
             return attributes
         reason = "; ".join(filter(None, [plan.reason, vars(self).get("_searched", "")]))
+        if isinstance(plan.solver, GraphArpack):
+            # Estimates of the others are for matrices that are not sparse.
+            chosen = replace(plan.chosen, method="arpack on the graph")
+            plan = replace(plan, chosen=chosen, estimates=(chosen,))
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
@@ -324,7 +325,12 @@ class SpectralInput(Door):
 
     def _check_counts(self, n: int) -> None:
         """Raise ValueError where more of something is asked for than there are rows."""
-        raise NotImplementedError
+        wanted = {name: vars(self).get(name) for name in ("n_clusters", "n_components")}
+        if self.affinity_ in NEIGHBORS:
+            wanted["n_neighbors"] = self._neighbors_of(n)
+        for name, asked in wanted.items():
+            if asked not in (None, "auto") and asked > n:
+                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device

@@ -1,9 +1,9 @@
 """Monitoring of a process: control charts of kernel PCA, and the sensors behind their alarms."""
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -27,7 +27,7 @@ from ..relatives.monitor import (
     statistics_of,
     time_blocks,
 )
-from ._checks import Interval, StrOptions
+from ._checks import FADING, FROM_0, Flag, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from .kernel_pca import KernelPCA
@@ -49,7 +49,10 @@ LARGEST = 1e150
 LEAST_VARIANCE = 1e-10
 
 
-@dataclass(eq=False, repr=False)
+# Kernels of numbers.
+NUMERIC = StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"})
+
+
 class ProcessMonitor(Detector):
     """Control charts of a process from rows of its normal operation, in the order of time.
 
@@ -150,25 +153,16 @@ class ProcessMonitor(Detector):
         "readings_": kept("t w"),
     }
     certificate_ = certificate_of("model_")
-    _parameter_constraints: ClassVar[dict] = Detector._parameter_constraints | {
-        "kernel": [
-            StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"}),
-            callable,
-            Kernel,
-        ],
-        "lags": [Interval(Integral, 0, None, closed="left")],
-        "smoothing": [Interval(Real, 0, 1, closed="right"), tuple, list, None],
-        "whiten": ["boolean"],
-    }
     _sparse = _of_columns = False
     _least_rows = BLOCKS
 
     _: KW_ONLY
+    kernel: Annotated[str | Kernel | Callable, NUMERIC, callable, Kernel] = "rbf"
     gamma: float | str | None = "auto"
-    lags: int = 0
-    smoothing: float | tuple[int, int] | None = None
-    whiten: bool = True
-    false_alarms: float = 0.01
+    lags: Annotated[int, FROM_0] = 0
+    smoothing: Annotated[float | tuple[int, int] | None, FADING, tuple, list, None] = None
+    whiten: Flag = True
+    false_alarms: Share = 0.01
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal operation and the limits.

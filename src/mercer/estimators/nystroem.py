@@ -1,7 +1,7 @@
 """Nystroem features: coordinates whose inner products are the kernel, as landmarks know it."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from ..fitting.expansion import KernelExpansion
 from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector
 from ..selectors.base import row_keys
-from ._checks import StrOptions
+from ._checks import FINITE, NOT_NEGATIVE, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
-@dataclass(repr=False, eq=False)
 class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Features whose inner products are those of the kernel, by landmarks.
 
@@ -70,11 +69,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     (1797, 50)
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "degree": [*Door._parameter_constraints["degree"], None],
-        "coef0": [*Door._parameter_constraints["coef0"], None],
-        "selector": [StrOptions(set(SELECTORS)), Selector, None],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "kernel_": kept(Kernel),
         "expansion_": kept("KernelExpansion d r"),
@@ -84,10 +78,10 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     kernel: str | Kernel | Any = "rbf"
     _: KW_ONLY
-    coef0: float | None = None  # type: ignore[assignment]
-    degree: float | None = None  # type: ignore[assignment]
+    coef0: Annotated[float | None, FINITE, None] = None  # type: ignore[assignment]
+    degree: Annotated[float | None, NOT_NEGATIVE, None] = None  # type: ignore[assignment]
     n_components: int = 100
-    selector: str | Selector | None = None
+    selector: Annotated[str | Selector | None, StrOptions(set(SELECTORS)), Selector, None] = None
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Choose landmarks among the rows of X.

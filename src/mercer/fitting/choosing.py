@@ -23,8 +23,7 @@ from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..operators import in_ordinary_units
-from ..solvers.base import NoConvergence
-from ..solvers.block_krylov import FULL_FLOOR
+from ..solvers.base import FULL_FLOOR, NoConvergence
 from . import costs
 
 if TYPE_CHECKING:
@@ -133,7 +132,8 @@ class Plan:
             over = e.bytes > self.workload.memory and not e.fits
             time = format_seconds(e.seconds) if math.isfinite(e.seconds) else ""
             note = "over the memory budget" if over else e.note
-            rows.append([mark, e.method, f"{e.evaluations:.2g}", format_bytes(e.bytes), time, note])
+            values = f"{e.evaluations:.2g}" if math.isfinite(e.evaluations) else ""
+            rows.append([mark, e.method, values, format_bytes(e.bytes), time, note])
         return heads, rows
 
     @property

@@ -90,11 +90,11 @@ class CorrelationResult:
 
     Attributes
     ----------
-    first, second : KernelExpansion
+    expansion, expansion_y : KernelExpansion
         Directions of each view; scores of the rows have variance 1.
     correlations : array of shape (r,)
         Of the scores of the rows.
-    regularized : array of shape (r,)
+    regularized_correlations : array of shape (r,)
         The singular values: covariances over the regularized variances.
     certificate : Certificate
     pairs : Eigenpairs
@@ -102,10 +102,10 @@ class CorrelationResult:
     problem : CorrelationProblem
     """
 
-    first: KernelExpansion
-    second: KernelExpansion
+    expansion: KernelExpansion
+    expansion_y: KernelExpansion
     correlations: np.ndarray
-    regularized: np.ndarray
+    regularized_correlations: np.ndarray
     certificate: Certificate
     pairs: Eigenpairs
     problem: Any

@@ -15,7 +15,7 @@ mean over columns that both rows have, can give matrices with negative eigenvalu
 
 from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Number, Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -366,7 +366,7 @@ def is_missing(value: Any) -> bool:
     """Whether an entry of a frame is missing: None, NaN or the NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, Real) and value != value
+    return isinstance(value, Number | np.generic) and value != value
 
 
 Gower.encoder = TableEncoding

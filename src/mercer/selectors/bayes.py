@@ -8,7 +8,6 @@ where the likelihood is largest. With S the sample covariance and N rows,
 R being what the atoms leave of K under a ridge sigma^2 / w. Rows that occur c times count c-fold.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ ANNEAL = 0.7
 PENDING = 32
 
 
-@dataclass(eq=False, repr=False)
 class SparseBayes(base.Selector):
     """The rows with nonzero weight in Tipping's sparse kernel PCA.
 

@@ -4,8 +4,6 @@ After k pivots the diagonal of R = K - L'L holds every row's squared distance to
 Only n k entries of K are ever formed; memory is the factor, k x n, where the rows are.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, self_product, to_numpy
@@ -64,7 +62,6 @@ class PivotedCholesky(base.Selector):
         return proposals[accepted], C[np.ix_(accepted, accepted)]
 
 
-@dataclass(eq=False, repr=False)
 class RPCholesky(PivotedCholesky):
     """Pivots drawn with probability proportional to their residual, R_ii / tr R.
 

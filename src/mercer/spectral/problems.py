@@ -178,9 +178,8 @@ class AffinityProblem(Problem):
             )
         if not np.any(pairs.values > 0):
             raise ValueError(
-                "No row has an affinity with another one, so that there is nothing to go by: "
-                "the kernel is too narrow for these data. Give a smaller gamma, such as "
-                "gamma='median', or scale the data."
+                "No two rows have an affinity: the kernel is too narrow for these data. Give a "
+                "smaller gamma, such as gamma='median', or scale the data."
             )
         return pairs
 

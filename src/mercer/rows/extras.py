@@ -13,17 +13,19 @@ from ..files.arrays import mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
-from .frames import columns_beside
+from .frames import extra_columns
 
 
-def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
+def with_extras(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     """X, and what was given for each of its rows as arrays, by name: a target, weights.
 
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
+    if all(value is None or type(value) is np.ndarray for value in (X, *given.values())):
+        return X, *given.values()
     if is_cluster_table(X):
-        return columns_beside(X, given)
+        return extra_columns(X, given)
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
@@ -85,10 +87,12 @@ def values_of(value: Any, room: int, title: str) -> Any:
     ValueError where that takes more than `room` bytes.
     """
     value = value.compute() if is_dask(value) else value
-    one_column = getattr(value, "shape", ())[1:] == (1,) and hasattr(value, "columns")
-    if title == "sample_weight" and one_column:
-        value = np.asarray(value)[:, 0]
-    if not is_source(value) or hasattr(value, "__array__"):
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    if "__array__" in dir(value):
+        is_column = title == "sample_weight" and "columns" in dir(value) and value.shape[1:] == (1,)
+        return np.asarray(value)[:, 0] if is_column else value
+    if not is_source(value):
         return value
     if isinstance(value, str | PathLike) and not is_table(value):
         path = existing(value)
