@@ -306,6 +306,9 @@ class Door(BaseEstimator):
             raise InvalidRowsError(
                 f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
                 "sparse. Leave it out: inverse_transform works without it."
+                if self.fit_inverse_transform
+                else f"{type(self).__name__} needs dense rows, and those of {rows._title} are "
+                "sparse. Pass them as a dense array, X.toarray()."
             )
         if reset:
             self._dtype = rows.dtype
@@ -337,13 +340,11 @@ class Door(BaseEstimator):
                 f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
             )
 
-    def _array(self, X, *, reset: bool):
-        """The rows of X as one array; raises if they do not fit."""
-        rows = self._open(X, reset=reset)
-        array = rows.as_array(type(self).__name__)
-        if reset:
-            self._check_count(array, rows._title)
-        elif not array.shape[0]:
+    def _array(self, X, who: str):
+        """New rows as one array; raises if there are none, or if they do not fit."""
+        rows = self._open(X, reset=False)
+        array = rows.as_array(who, instead="pass some of them at a time")
+        if not array.shape[0]:
             raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         return array
 

@@ -308,7 +308,7 @@ class SummedRows(Rows):
     def as_basis(self, kernel: Any, engine: Any, n_components: int | None) -> str:
         return "of merged states only sums are known"
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = "") -> Any:
         return self._refuse(who)
 
     def take(self, index: Any) -> Any:
