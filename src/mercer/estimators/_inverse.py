@@ -250,14 +250,14 @@ def check_dense(n: int, d: int, room: int) -> None:
 
 def checked_scores(X, r: int | None = None, memory: Any = None):
     """Scores (n, r) in their own precision and on their device, or an error that says why not."""
-    if is_single(X):
+    if is_source(X) and "__array__" not in dir(X):
+        rows = open_rows(X, Opening(memory))
+        X = rows.as_array("inverse_transform", instead="pass some of them at a time")
+    elif is_single(X):
         raise InvalidRowsError(
             f"Scores are rows of numbers, and X is of type {type(X).__name__}. Pass an array or "
             "data frame of scores as transform gives them."
         )
-    if is_source(X) and "__array__" not in dir(X):
-        rows = open_rows(X, Opening(memory))
-        X = rows.as_array("inverse_transform", instead="pass some of them at a time")
     if not is_on_device(X):
         S = checked_array(to_numpy(X) if is_foreign(X) else X, dtype=[np.float64, np.float32])
     elif X.ndim != 2 or not X.shape[0]:
