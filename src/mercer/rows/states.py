@@ -261,7 +261,9 @@ class SummedRows(Rows):
         """What stands beside the rows, as parameters of a fit."""
         return {name: named_column(name) for name in self.layout.extras}
 
-    def sum(self, function, title="rows", *, again=False, checkpoint=None):
+    def sum(
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
+    ) -> Any:
         """The sum that is there, or `NextPass`."""
         if isinstance(function, CountOf):  # which each state knows; no fit needs it before
             return self.states[0].n_rows if self.states else 2
