@@ -324,11 +324,8 @@ def monitor(args: Namespace) -> Result:
             figure.savefig(draft, dpi=130)
     heads, episodes = chart.table()
     text = text_table(heads, episodes) if episodes else "no alarm"
-    result = deliver(args, beside(kept, chart.as_columns()), chart.as_dict(), [])
-    if args.draft is not None:
-        result = replace(result, said=f"{chart.sentence()}\n{text}")
-    elif not args.json:
-        say(args, f"{chart.sentence()}\n{text}")
+    told = f"{chart.sentence()}\n{text}"
+    result = deliver(args, beside(kept, chart.as_columns()), chart.as_dict(), told)
     return saved(args, prepared, result)
 
 
