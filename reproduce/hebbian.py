@@ -94,8 +94,11 @@ class Excess:
         self.best = self.total - float(np.sum(values**2))
 
     def __call__(self, A):
+        return self.of_scores(self.K @ A.T)
+
+    def of_scores(self, S):
+        """The same from the scores (n, r) along the directions."""
         # |K - S S'|^2 expanded: two digits are lost to cancellation, nothing of size n^2 made.
-        S = self.K @ A.T
         cross = float(np.einsum("ij,ij->", S, self.K @ S))
         error = self.total - 2 * cross + float(np.sum((S.T @ S) ** 2))
         return np.sqrt(max(error, 0.0) / self.best) - 1

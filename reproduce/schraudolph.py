@@ -213,7 +213,7 @@ def figure_2(size, out):
             found = curves(StoredGram(RBF(gamma=PATCH_GAMMA), P), 20, gains, passes, 1)
             runs_ = {name: rows + found[name] for name, rows in runs_.items()}
         for name, image in images.items():
-            image[OWN[q]] = denoised(noisy, q, P, grid, name, passes)
+            image[OWN[q]] = denoised(noisy, q, P, grid, learned(P, name, passes))
     rows = means(runs_)
     draw(out / "schraudolph-figure-2.png", {"image patches": rows})
     pictures(out / "schraudolph-figure-2-lena.png", clean, noisy, images["smd"])
@@ -269,14 +269,16 @@ def slow_and_fast(clean, noisy, step, gains, fast, passes, long):
     slow, images = [], {key: noisy.copy() for key in ("et", "long", "short")}
     for q in range(4):
         P, grid = quadrant(noisy, q, step)
+        models = {
+            "et": learned(P, gains["et"], passes),
+            "long": learned(P, gains["constant"], long),
+            "short": learned(P, gains["constant"], max(1, passes // 10)),
+        }
         gram = StoredGram(RBF(gamma=PATCH_GAMMA), P)
-        slow.append(curves(gram, 20, {0: gains["constant"]}, long, 1)[0][0][-1])
-        for key, gain, count in (
-            ("et", gains["et"], passes),
-            ("long", gains["constant"], long),
-            ("short", gains["constant"], max(1, passes // 10)),
-        ):
-            images[key][OWN[q]] = denoised(noisy, q, P, grid, gain, count)
+        error = Excess(gram, exact(gram, 20)[0]).of_scores
+        slow.append(float(error(models["long"].transform(P))))
+        for key, model in models.items():
+            images[key][OWN[q]] = denoised(noisy, q, P, grid, model)
     ratios = {key: float(snr(clean, image)) for key, image in images.items()}
     means_ = [float(geometric_mean([[x] for x in errors])[0]) for errors in (slow, fast)]
     spread = max(fast) / min(fast)
@@ -308,16 +310,14 @@ def quadrant(noisy, q, step):
     return patches_at(noisy[QUADRANTS[q]], 11, grid, grid), grid
 
 
-def denoised(noisy, q, P, grid, gain, passes):
-    """A quadrant from its patches, by the directions of the rule itself: no Rayleigh-Ritz step."""
-    model = HebbianKernelPCA(
-        20,
-        kernel=RBF(gamma=PATCH_GAMMA),
-        gain=gain,
-        n_passes=passes,
-        readout="free",
-        random_state=FRESH,
-    ).fit(P)
+def learned(P, gain, passes):
+    """The directions of the rule itself in patches: no Rayleigh-Ritz step."""
+    settings = {"gain": gain, "n_passes": passes, "readout": "free", "random_state": FRESH}
+    return HebbianKernelPCA(20, kernel=RBF(gamma=PATCH_GAMMA), **settings).fit(P)
+
+
+def denoised(noisy, q, P, grid, model):
+    """A quadrant from its patches."""
     part = noisy[QUADRANTS[q]]
     total, hits = np.zeros(part.shape), np.zeros(part.shape)
     found = model.denoise(P, compensate=False, noise=np.inf)

@@ -46,7 +46,7 @@ FOREIGN = re.compile(
 # What a message tells to do, or what was expected.
 ADVICE = re.compile(
     r"\b(Pass|Fill|Give|Scale|Use|Convert|Leave|Reshape|Choose|Ask|Say|Shift|Take|Raise|Start|Write"
-    r"|Guard|See)\b|minimum of|is expecting|must be|\.toarray\(\)"
+    r"|Guard|See|Name|Fit)\b|minimum of|is expecting|must be|need the same|\.toarray\(\)"
 )
 
 

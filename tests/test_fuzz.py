@@ -153,7 +153,7 @@ def test_archives_that_claim_any_size(tmp_path):
     )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("X.npy", head.getvalue() + bytes(80))
-    with pytest.raises(ValueError, match=r"bomb\.npz.*claims the shape"):
+    with pytest.raises(ValueError, match=r"bomb\.npz.*another number of bytes"):
         open_source(path)
     # And one that is as large as it says: its rows come one block after another.
     np.savez_compressed(path, X=np.zeros((200_000, 20)))

@@ -192,17 +192,13 @@ def as_path(path: Any) -> Any:
     return RemotePath(path) if isinstance(path, str) and URL.match(path) else Path(path)
 
 
-@contextmanager
-def local_copy(path: Any) -> Iterator[Path]:
-    """A path of this machine as it is; of a URL a copy, for a while."""
-    path = as_path(path)
+def local_copy(path: Any) -> Path:
+    """A path of this machine as it is; of a URL a copy, which is removed with the path."""
     if isinstance(path, Path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
-        copy = Path(folder, path.name)
-        path.fetch(copy)
-        yield copy
+        return path
+    copy = temporary_folder(path) / path.name
+    path.fetch(copy)
+    return copy
 
 
 def temporary_folder(owner: Any) -> Path:

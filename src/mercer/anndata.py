@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from .compute import is_sparse
 from .estimators import DiffusionMap, KernelPCA, SpectralEmbedding
@@ -154,8 +153,8 @@ def transform(
     how = reference.uns[key]["params"]
     if how["rows"] != "cells":
         raise ValueError(
-            f"{key!r} was made of a given graph, which new cells have no ties to. Give use_rep or "
-            "layer, for a graph of the cells themselves."
+            f"{key!r} was made from a given graph, and the graph does not have the new cells. Fit "
+            "again with use_rep or layer, which make a graph from the cells."
         )
     layer, use_rep = how["layer"] or None, how["use_rep"] or None
     genes = np.asarray(how["genes"], dtype=object)
@@ -203,8 +202,7 @@ def pseudotime(model: DiffusionMap, root: int) -> np.ndarray:
     Of cells in other pieces of the graph inf: no walk leads there. Those of the root's piece have
     all coordinates of its own.
     """
-    affinities = model.affinity_matrix_
-    piece = connected_components(affinities, directed=False)[1]
+    affinities, piece = model.affinity_matrix_, model.pieces_
     inside = np.flatnonzero(piece == piece[root])
     times = np.full(piece.size, np.inf)
     if inside.size < piece.size:
@@ -227,7 +225,7 @@ def pseudotime(model: DiffusionMap, root: int) -> np.ndarray:
     psi = np.divide(
         model.embedding_, powers, out=np.zeros(model.embedding_.shape), where=powers > 0
     )
-    steps = (psi - psi[root]) * (values / (1 - values))
+    steps = (psi - psi[root]) * (values / np.maximum(1 - values, np.finfo(float).eps))
     distances = np.sqrt(np.square(steps).sum(axis=1))
     times[inside] = distances / max(float(distances.max()), np.finfo(float).tiny)
     return times
@@ -274,15 +272,10 @@ def note(adata, key, model, facts, layer, use_rep, mask) -> None:
         params["genes"] = np.asarray(adata.var_names[mask], dtype=str)
     else:
         params["genes"] = np.empty(0, dtype=str)
-    certificate = storable(model.certificate_.to_dict())
-    arrays = {name: np.asarray(value) for name, value in facts.items()}
-    adata.uns[key] = arrays | {"params": params, "certificate": certificate}
-
-
-def storable(facts: dict) -> dict:
-    """A dictionary without values of None, and with arrays for sequences."""
-    return {
+    certificate = {
         name: np.asarray(value) if isinstance(value, list | tuple) else value
-        for name, value in facts.items()
+        for name, value in model.certificate_.to_dict().items()
         if value is not None
     }
+    arrays = {name: np.asarray(value) for name, value in facts.items()}
+    adata.uns[key] = arrays | {"params": params, "certificate": certificate}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy.signal import lfilter
 from sklearn.utils import Bunch
 
@@ -18,9 +17,7 @@ __all__ = [
 Rng = np.random.Generator | int | None
 
 
-def make_signal_in_noise(
-    n: int = 1500, snr: float = 1.0, rng: Rng = None, *, dtype: DTypeLike = np.float64
-) -> Bunch:
+def make_signal_in_noise(n: int = 1500, snr: float = 1.0, rng: Rng = None) -> Bunch:
     """Generate a 5-d Gaussian signal in 20-d isotropic noise of unit variance.
 
     Parameters
@@ -31,8 +28,6 @@ def make_signal_in_noise(
         Expected squared norm of a row's signal over that of its noise.
     rng : Generator, int or None
         Source of randomness, or a seed for it.
-    dtype : dtype, default=float64
-        Type of the arrays.
 
     Returns
     -------
@@ -45,9 +40,9 @@ def make_signal_in_noise(
     directions = np.linalg.qr(rng.standard_normal((d, q)))[0]
     signal = np.sqrt(snr * d / q) * rng.standard_normal((n, q)) @ directions.T
     return Bunch(
-        data=(signal + rng.standard_normal((n, d))).astype(dtype),
-        signal=signal.astype(dtype),
-        directions=directions.astype(dtype),
+        data=signal + rng.standard_normal((n, d)),
+        signal=signal,
+        directions=directions,
         DESCR=f"{q}-d Gaussian signal in {d}-d isotropic noise, signal to noise ratio {snr:g}.",
     )
 
@@ -58,7 +53,6 @@ def make_unbalanced_clusters(
     *,
     n_clusters: int = 20,
     n_features: int = 10,
-    dtype: DTypeLike = np.float64,
 ) -> Bunch:
     """Generate Gaussian clusters whose sizes follow Zipf's law, the k-th in proportion to 1/k.
 
@@ -73,8 +67,6 @@ def make_unbalanced_clusters(
         Source of randomness, or a seed for it.
     n_clusters, n_features : int, default=20 and 10
         Number of clusters and of columns.
-    dtype : dtype, default=float64
-        Type of the arrays.
 
     Returns
     -------
@@ -89,17 +81,15 @@ def make_unbalanced_clusters(
     centers = rng.standard_normal((n_clusters, n_features))
     X = centers[target] + 0.2 * rng.standard_normal((n, n_features))
     return Bunch(
-        data=X.astype(dtype),
+        data=X,
         target=target,
-        centers=centers.astype(dtype),
+        centers=centers,
         weights=weights,
         DESCR=f"{n_clusters} Gaussian clusters in {n_features} dimensions with Zipf weights.",
     )
 
 
-def make_three_clusters(
-    n_per_cluster: int = 30, rng: Rng = None, *, dtype: DTypeLike = np.float64
-) -> Bunch:
+def make_three_clusters(n_per_cluster: int = 30, rng: Rng = None) -> Bunch:
     """Generate the three plane clusters on which Shi, Guo and Xue test the Gram power method.
 
     Centers (-0.5, -0.2), (0, 0.6), (0.5, 0), deviation 0.1. The eigenvalues they print belong
@@ -111,8 +101,6 @@ def make_three_clusters(
         Rows of each cluster; the paper has 30.
     rng : Generator, int or None
         Source of randomness, or a seed for it.
-    dtype : dtype, default=float64
-        Type of the arrays.
 
     Returns
     -------
@@ -124,9 +112,9 @@ def make_three_clusters(
     target = np.repeat(np.arange(3), n_per_cluster)
     X = centers[target] + 0.1 * rng.standard_normal((len(target), 2))
     return Bunch(
-        data=X.astype(dtype),
+        data=X,
         target=target,
-        centers=centers.astype(dtype),
+        centers=centers,
         DESCR="Three Gaussian clusters in the plane, deviation 0.1.",
     )
 
@@ -136,9 +124,7 @@ def make_three_clusters(
 WALK_PARENTS = (-1, 0, 1, 0, 3, 4, 0, 6, 7, 1, 9, 9)
 
 
-def make_walk(
-    n: int = 240, rate: float = 60.0, speed: float = 0.0, *, dtype: DTypeLike = np.float64
-) -> Bunch:
+def make_walk(n: int = 240, rate: float = 60.0, speed: float = 0.0) -> Bunch:
     """Generate the joint positions of a figure that walks, as motion capture records them.
 
     Parameters
@@ -149,8 +135,6 @@ def make_walk(
         Frames a second.
     speed : float, default=0.0
         Meters a second along the first axis; 0 walks on the spot.
-    dtype : dtype, default=float64
-        Type of the arrays.
 
     Returns
     -------
@@ -175,7 +159,7 @@ def make_walk(
     for hand, side, start in ((10, 0.25, np.pi), (11, -0.25, 0.0)):
         P[:, hand] = P[:, 9] + _limb(0.6, 0.4 * np.sin(phase + start)) + [0, 0, side]
     return Bunch(
-        data=P.reshape(n, -1).astype(dtype),
+        data=P.reshape(n, -1),
         parents=np.array(WALK_PARENTS),
         frame_rate=rate,
         DESCR="A generated walk: twelve joints in meters.",
@@ -192,7 +176,6 @@ def make_plant(
     size: float = 1.5,
     memory: float = 0.9,
     n_features: int = 10,
-    dtype: DTypeLike = np.float64,
 ) -> Bunch:
     """Generate sensors of a plant whose operating point wanders: rows in the order of time.
 
@@ -218,8 +201,6 @@ def make_plant(
         Autocorrelation of the operating point from row to row.
     n_features : int, default=10
         Number of sensors.
-    dtype : dtype, default=float64
-        Type of the array.
 
     Returns
     -------
@@ -260,7 +241,7 @@ def make_plant(
     else:
         X += noise
     return Bunch(
-        data=(unit * X).astype(dtype),
+        data=unit * X,
         start=start,
         sensor=sensor,
         DESCR=f"{d} sensors of plant {plant}, fault: {fault}.",

@@ -19,6 +19,8 @@ from .solvers import PassState
 
 # Expected passes before the first residual is known.
 FIRST_GUESS = 6
+# Residual that no pass lowers.
+ROUNDED = 1e-15
 # Seconds from which a fit is announced, and seconds between lines.
 LONG, EVERY = 60, 60
 # Seconds to the first line of a log, and to that of a terminal where nobody asked for progress.
@@ -112,7 +114,7 @@ class PassBar:
             return max(FIRST_GUESS, state.n_passes + 1)
         passes = state.n_passes - self._first[0]
         first, last, goal = (
-            math.log(max(r, 1e-300)) for r in (self._first[1], state.residual, state.tol)
+            math.log(max(r, ROUNDED)) for r in (self._first[1], state.residual, state.tol)
         )
         return state.n_passes + max(last - goal, 0.0) * passes / max(first - last, 0.1)
 

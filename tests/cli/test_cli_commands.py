@@ -391,7 +391,7 @@ def test_explain_names_the_columns_of_the_table(X, run, capsys):
     assert list(table["column"]) == NAMES
     np.testing.assert_allclose(table["all"], facts["overall"])
     assert main(["explain", "m.mercer", "rows.csv", "--top", "1"]) == 0
-    assert capsys.readouterr().out.startswith("component")
+    assert capsys.readouterr().out.startswith("Change of the scores")
 
 
 def test_significance_of_a_model(X, run, capsys):
@@ -456,7 +456,7 @@ def test_compare_measures_and_certifies(X, run, capsys):
     assert main([*line, "--methods", "landmarks,dense"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1].startswith("landmarks") and "landmarks ...\ndense ...\n" in err
-    assert "rows.csv: used 4; left out: kind (text)\n" in err
+    assert "rows.csv: used 4 columns; left out: kind (text)\n" in err
 
 
 def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):

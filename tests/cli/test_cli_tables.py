@@ -52,7 +52,7 @@ def test_what_is_used_and_left_out_is_said(frame, run, capsys):
     frame.loc[2, "width"] = "?"
     frame.to_csv("t.csv", index=False)
     facts = run("fit", "t.csv", "-r", 2, "-o", "m.mercer")
-    line = "t.csv: used 2; left out: name (text), width ('?' in line 4), species (text)"
+    line = "t.csv: used 2 columns; left out: name (text), width ('?' in line 4), species (text)"
     assert line in facts["stderr"].splitlines()
     (table,) = facts["tables"]
     assert table["used"] == ["length", "height"]

@@ -534,7 +534,7 @@ def test_cuda_tensors_in_cuda_tensors_out(dtype):
     back = model.inverse_transform(model.transform(X[:50]))
     assert back.is_cuda
     assert back.shape == (50, X.shape[1])
-    assert model.denoise(X[:20]).is_cuda
+    assert model.denoise(X[:20], noise=0.5).is_cuda
     assert model.score(X) <= 0
 
 

@@ -15,6 +15,7 @@ from fuzz import FORMULAS, LEAST_HELD, WIDE, Problem, rbf, share_of_leading, vio
 from mercer import KernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.exceptions import MercerWarning
+from mercer.kernels import BlockFunction
 from mercer.solvers import BlockKrylov
 
 # What long double leaves of eigenvalues, and the rounding of a share to a number.
@@ -355,3 +356,34 @@ def test_block_krylov_starts_where_a_sample_is_next_to_nothing(kernel, seed):
     model = KernelPCA(2, kernel=kernel, eigen_solver=BlockKrylov(2, oversampling=1), **options)
     top = np.linalg.norm(X.astype(float), 2) ** 2 * (1.0 if kernel == "linear" else 0.2)
     assert model.fit(X).eigenvalues_[0] == pytest.approx(top, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["objects", "rows", "matrix"])
+@pytest.mark.parametrize("way", ["dense", "krylov", "few"])
+def test_functions_with_nothing_on_their_diagonal(way, form):
+    """What k(x, x) is says nothing of the size, and of the rounding, of an indefinite matrix."""
+    wrong = []
+    for seed in range(16):
+        rng = generator(seed, 17, len(way))
+        groups, weighted = int(rng.integers(3, 8)), bool(rng.integers(2)) and form != "matrix"
+        counts = rng.integers(1, 20 if form == "rows" else 150, groups)
+        K = rng.standard_normal((groups, groups)) * 10 ** rng.uniform(-3, 3)
+        K = np.triu(K, 1) + np.triu(K, 1).T
+        share = counts.astype(WIDE) / counts.sum()
+        G = K - share @ K
+        G = np.sqrt(counts * counts[:, None].astype(WIDE)) * (G - (G @ share)[:, None])
+        values, size = jacobi(G)[0], np.abs(G).max()
+        if values[0] < 0.1 * size:
+            continue  # refused
+        index = np.arange(groups) if weighted else np.repeat(np.arange(groups), counts)
+        kernels = {"matrix": "precomputed", "rows": lambda x, z, K=K: K[int(x[0]), int(z[0])]}
+        kernels["objects"] = BlockFunction(lambda A, B, K=K: K[np.ix_(A, B)])
+        rows = {"objects": index, "rows": index[:, None] * 1.0, "matrix": K[index][:, index]}
+        model = KernelPCA(1, kernel=kernels[form], random_state=0, **WAYS[way])
+        model.fit(rows[form], sample_weight=counts * 1.0 if weighted else None)
+        low, high = model.certificate_.eigenvalue_lower, model.certificate_.eigenvalue_upper
+        off = max(low[0] - values[0], values[0] - high[0])
+        if off > DIGITS * size:
+            wrong.append(f"seed {seed}: off by {float(off / size):.1e}")
+    assert not wrong, wrong

@@ -116,7 +116,7 @@ def test_what_parts_cannot_do():
         with pytest.raises(ValueError, match="only values with these are known"):
             KernelPCA(2, kernel=Precomputed(chosen), basis=basis).fit(C)
     model = KernelPCA(2, kernel=Precomputed(chosen)).fit(C)
-    with pytest.raises(ValueError, match="no rows to come back to"):
+    with pytest.raises(ValueError, match="no rows, and therefore no pre-images"):
         model.inverse_transform(model.transform(D))
     rule = mercer.HebbianKernelPCA(2, kernel=Precomputed(chosen), n_passes=20, random_state=0)
     np.testing.assert_allclose(rule.fit(C).eigenvalues_, model.eigenvalues_, rtol=1e-4)

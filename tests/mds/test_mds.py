@@ -56,7 +56,7 @@ def cityblock(n=200, d=5):
 
 
 def lifted(D, constant):
-    return LiftedDistance(None, "lingoes", constant, 0.0).lift(D)
+    return LiftedDistance(None, constant, 0.0).lift(D)
 
 
 def spectrum(D):
@@ -395,7 +395,7 @@ def test_bad_data(settings, X, message):
 
 
 def test_the_only_constant_is_that_of_lingoes():
-    with pytest.raises(InvalidParameterError, match="Use correction='lingoes'"):
+    with pytest.raises(InvalidParameterError, match=r"a str among \{'lingoes'\} or None"):
         ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez").fit(cityblock(12))
 
 

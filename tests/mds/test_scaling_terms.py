@@ -70,7 +70,7 @@ def test_residuals_of_values_that_were_clipped(seed):
     D[0, 1] = D[1, 0] = 30.0  # farther than by way of any other point
     result, _ = fitted(ClassicalMDS(6, dissimilarity="precomputed", random_state=0), D)
     B = oracle.center(-(D**2) / 2)
-    U, values = result.pairs.vectors, result.values
+    U, values = result.pairs.vectors, result.eigenvalues
     residuals = np.linalg.norm(B @ U - U * values[: U.shape[1]], axis=0)
     assert residuals.max() > 0.1, "the case is one of negative eigenvalues"
     assert np.all(residuals <= result.certificate.residuals[: U.shape[1]] + 1e-9)

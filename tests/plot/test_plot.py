@@ -127,7 +127,7 @@ def test_landmarks_of_sparse_rows(rows):
 
 
 def test_points_of_many_columns_need_a_model(rows):
-    with pytest.raises(ValueError, match="Points of 5 columns have no place in a picture"):
+    with pytest.raises(ValueError, match="two axes, and the points have 5 columns"):
         plot.landmarks(rows[:6], rows)
 
 
@@ -462,6 +462,7 @@ def wrong_arguments(rng, models, plane):
         *(KernelPCA(2), KernelPCA, plot, matplotlib, plane, plane[0], plane[:4], plane.tolist()),
         *(None, 3, 2.5, "model", "rows.csv", [], {}, [1.0, 2.0], {"a": [1.0, 0.1]}, print),
         *(pd.DataFrame({"town": ["Rome"] * 4}), np.ones((3, 5)), np.ones((2, 2, 2)), plt.figure()),
+        *(plane[:0], np.full((4, 2), np.nan)),
     ]
     drawn = [things[k] for k in rng.integers(len(things), size=rng.integers(1, 4))]
     options = [{}, {"ax": plane}, {"ax": "left"}, {"components": 9}, {"component": "first"}]
@@ -485,7 +486,8 @@ def test_anything_is_drawn_or_refused_in_a_sentence(name, models, plane):
             if "positional argument" in text or "multiple values" in text:
                 continue  # Python's own
             assert re.match(r"[A-Za-z][^\n]{30,}", text) and text[-1] in ".)", (things, text)
-            assert " object " not in text and "index" not in text, (things, options, text)
+            for words in (" object ", "index", "zero-size", "14,400"):
+                assert words not in text, (things, options, text)
         else:
             assert is_a_picture(result), (things, options)
         plt.close("all")
@@ -509,6 +511,10 @@ def test_what_a_mistaken_call_is_told(models, rows, plane):
         (lambda: plot.spectrum(KernelPCA), TypeError, "It got the class KernelPCA"),
         (lambda: plot.convergence(model), TypeError, "plot.convergence"),
         (lambda: plot.preimages(model, plane), TypeError, "component must be a whole number"),
+        (lambda: plot.denoised(None, plane), TypeError, r"plot.denoised\(noisy, result, clean\)"),
+        (lambda: plot.denoised(plane, plane), ValueError, "at most 20 rows, and there are 90"),
+        (lambda: plot.contours(model, plane[:0]), ValueError, "nothing to draw"),
+        (lambda: plot.contours(model, plane * np.nan), ValueError, "X contains NaN or infinity"),
     ]:
         with pytest.raises(error, match=text):
             call()

@@ -1,5 +1,7 @@
 """AnnData objects: rows in, results beside the cells, the same as of the estimators."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,6 +135,24 @@ def test_pseudotime_of_a_graph_in_pieces():
     alone.uns["iroot"] = int(np.flatnonzero(np.flatnonzero(group == 1) == root)[0])
     cells.diffusion_map(alone, 5, use_rep="X_pca")
     np.testing.assert_allclose(alone.obs["dpt_pseudotime"], found[group == 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("tie", [1e-12, 1e-20, 1e-38])
+def test_pseudotime_over_weak_ties(tie):
+    """Never nan: ties that rounding loses join no pieces, and those it keeps are a long way."""
+    adata, _, time = drawn(4, n=300)
+    group = generator(9).integers(0, 3, 300)
+    near = kneighbors_graph(adata.obsm["X_pca"] + 40 * group[:, None], 12)
+    first = [int(np.flatnonzero(group == k)[0]) for k in range(3)]
+    weak = sparse.coo_matrix(([tie, tie], (first[:2], first[1:])), shape=(300, 300))
+    adata.obsp["connectivities"] = sparse.csr_matrix(near + near.T + weak + weak.T)
+    adata.uns["iroot"] = int(np.flatnonzero(group == 0)[time[group == 0].argmin()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        cells.diffusion_map(adata, 6)
+    found = adata.obs["dpt_pseudotime"].to_numpy()
+    assert not np.isnan(found).any() and np.isfinite(found[group == 0]).all()
+    assert np.isfinite(found).all() == (tie == 1e-12)
 
 
 def test_what_is_not_there():

@@ -209,7 +209,7 @@ def check_refusals(made):
     ones = np.ones(N)
     refused = [
         (lambda: KernelPCA(2, basis="points").fit(table), "no order that lasts"),
-        (lambda: model(checkpoint="nowhere").fit(table), "checkpoint= resumes behind a row"),
+        (lambda: model(checkpoint="nowhere").fit(table), "checkpoint= resumes after a row number"),
         (
             lambda: model().fit(table, sample_weight=ones),
             "sample_weight must be the name of a column",

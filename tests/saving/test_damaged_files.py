@@ -21,7 +21,6 @@ from mercer.bases import Landmarks
 from mercer.kernels import RBF
 from mercer.saving import ModelFileError, load, read_header
 from mercer.saving.archive import write_archive
-from mercer.solvers import BlockKrylov
 
 X = np.random.default_rng(5).random((60, 6))
 NEW = np.random.default_rng(6).random((15, 6))
@@ -247,17 +246,6 @@ def test_files_of_an_earlier_version(intact, model, tmp_path):
     write_archive(tmp_path / "a.mercer", header | {"model": changed}, tensors)
     loaded = load(tmp_path / "a.mercer")
     assert loaded.certificate_.indefinite is False
-    np.testing.assert_allclose(loaded.transform(NEW), model.transform(NEW), rtol=1e-12)
-
-
-def test_a_solver_of_an_earlier_version(intact, model, tmp_path):
-    header = header_of(intact[0])
-    old = {"@": "Lobpcg", "max_iter": 30, "oversampling": 4}
-    items = header["model"]["params"]["items"] | {"eigen_solver": old}
-    content = header["model"] | {"params": {"@": "dict", "items": items}}
-    write_archive(tmp_path / "a.mercer", header | {"model": content}, tensors_of(model))
-    loaded = load(tmp_path / "a.mercer")
-    assert repr(loaded.eigen_solver) == repr(BlockKrylov(oversampling=4, max_passes=30))
     np.testing.assert_allclose(loaded.transform(NEW), model.transform(NEW), rtol=1e-12)
 
 

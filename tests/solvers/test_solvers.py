@@ -12,6 +12,7 @@ from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
 from mercer.solvers.base import (
+    FULL_FLOOR,
     NEGATIVE_SHARE,
     ZERO_SHARE,
     clip_rounding,
@@ -19,7 +20,7 @@ from mercer.solvers.base import (
     orthonormal_against,
     small_eigh,
 )
-from mercer.solvers.block_krylov import DOUBT_FACTOR, FULL_FLOOR, Ritz, Sizes, Watch, refine
+from mercer.solvers.block_krylov import DOUBT_FACTOR, Ritz, Sizes, Watch, refine
 from mercer.solvers.peers import likely_rest, widened
 
 N, R = 140, 6
@@ -494,7 +495,7 @@ def test_dense_refuses_what_is_not_finite():
         Dense().solve(DenseOperator(A), 2, generator(0))
 
 
-def test_columns_beside_a_basis_are_all_there():
+def test_extra_columns_a_basis_are_all_there():
     """Whatever of them lies in its span but for rounding: none of the others is lost for it."""
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -175,3 +175,25 @@ def test_rows_in_many_copies(seed):
     values = np.linalg.eigvalsh(S / root / root[:, None])[::-1]
     pieces = len(np.unique(model.pieces_))
     np.testing.assert_allclose(model.eigenvalues_, values[pieces : pieces + 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [SpectralEmbedding, DiffusionMap])
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_of_next_to_nothing_join_no_pieces(kind, seed):
+    """Rows far away have ties of 1e-40, which products lose: no coordinate tells them apart."""
+    rng = generator(seed, 61)
+    n, far = int(rng.integers(150, 600)), 10 ** rng.uniform(2, 4)
+    angle = np.sort(rng.uniform(0, 3, n))
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.02 * rng.standard_normal((n, 2))
+    others = rng.standard_normal(2) + 1e-3 * rng.standard_normal((int(rng.integers(2, 5)), 2))
+    rows = np.vstack([X, far * others])
+    options = {"affinity": "nearest_neighbors", "neighbor_weights": "local", "random_state": 0}
+    with pytest.warns(MercerWarning, match="pieces"):
+        model = kind(2, **options).fit(rows)
+    assert (model.eigenvalues_ < 1 - 1e-9).all()
+    assert (model.pieces_[:n] == model.pieces_[0]).all()
+    assert (model.pieces_[n:] != model.pieces_[0]).all()
+    alone = kind(2, **options).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_, rtol=1e-7)
+    for found, expected in zip(model.embedding_[:n].T, alone.embedding_.T, strict=True):
+        assert abs(np.corrcoef(found, expected)[0, 1]) >= 1 - 1e-6

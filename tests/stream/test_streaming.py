@@ -458,7 +458,7 @@ def test_bad_settings():
     for params, message in [
         ({"kernel": "precomputed", "gamma": None}, "precomputed kernel has none"),
         ({"budget": 3}, "budget=3 cannot give n_components=4"),
-        ({"novelty": Novelty()}, "has no threshold"),
+        ({"novelty": Novelty()}, "needs a threshold"),
         ({"novelty": 1.0}, "'novelty' parameter"),
         ({"forgetting": 0.0}, "'forgetting' parameter"),
         ({"forgetting": 1.1}, "'forgetting' parameter"),
@@ -470,7 +470,7 @@ def test_bad_settings():
     ]:
         with pytest.raises(ValueError, match=message):
             model(**params).partial_fit(X)
-    with pytest.raises(ValueError, match=r"k\(x, x\) above 0"):
+    with pytest.raises(ValueError, match=r"k\(x, x\) = 0"):
         StreamingKernelPCA(2, kernel="linear").partial_fit(np.zeros((5, 3)))
     with pytest.raises(ValueError, match="negative"):
         model(kernel="chi2").partial_fit(-np.abs(X))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import Array, TiledEngine, dtype_name, format_bytes
-from ..compute.engine import moment_bytes
+from ..compute import Array, TiledEngine, dtype_name
+from ..compute.engine import moment_bytes, too_little
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
@@ -109,11 +109,8 @@ class Basis(ABC):
         rows = self.engine.memory // (2 * self.engine.threads * width)
         if rows < 1:
             least = 2 * self.engine.threads * width
-            raise ValueError(
-                f"memory={format_bytes(self.engine.memory)} cannot hold one row of the kernel "
-                f"against {self.size} basis vectors. Give at least {format_bytes(least)}, for "
-                f"example memory={least}."
-            )
+            what = f"one row of the kernel against {self.size} basis vectors"
+            raise too_little(self.engine.memory, least, what)
         return int(min(rows, self.engine.stream_block))
 
     def _row_floats(self) -> int:
@@ -149,6 +146,8 @@ class GramBasis(Basis):
     checkpoint: Any = None
     #: Weights of the rows, which `sums` are taken with; None where nobody asks for them.
     weights: np.ndarray | None = None
+    #: Holds the sums of the first product of a session.
+    store: Any = None
 
     @contextmanager
     def session(
@@ -194,7 +193,7 @@ class GramBasis(Basis):
 
     def sums(self) -> tuple[float, Any] | None:
         """Sums of w_i w_j G_ij^2 and, for every row, of w_j G_ij; None before the first product."""
-        return None
+        return None if self.store is None else self.store.sums
 
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""
@@ -241,8 +240,5 @@ def check_moments(size: int, noun: str, engine: TiledEngine) -> None:
     """Raise ValueError where the budget cannot hold the m x m matrices of a small basis."""
     need = moment_bytes(size, engine)
     if engine.device is None and need > engine.memory:
-        raise ValueError(
-            f"memory={format_bytes(engine.memory)} cannot hold the moments of {size:,} {noun} with "
-            f"n_jobs={engine.threads}. Ask for fewer of them, or for more memory. Give at least "
-            f"{format_bytes(need)}, for example memory={need}."
-        )
+        what = f"the moments of {size:,} {noun} with n_jobs={engine.threads}"
+        raise too_little(engine.memory, need, what, "Ask for fewer of them, or for more memory. ")

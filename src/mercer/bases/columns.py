@@ -40,8 +40,8 @@ class Columns(BasisRecipe):
         """The columns of X; raises where the kernel is no inner product of rows."""
         if not kernel.is_inner_product:
             raise ValueError(
-                f"basis='columns' writes directions in the columns of the data, which serves the "
-                f"linear and the cosine kernel, and the kernel is {kernel!r}. Use basis='auto'."
+                "basis='columns' is for the linear and cosine kernels, and the kernel is "
+                f"{kernel!r}. Use basis='auto'."
             )
         return ColumnBasis(kernel, X.shape[1], engine)
 

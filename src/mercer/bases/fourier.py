@@ -7,6 +7,10 @@ precision (Greengard, Rachh & Barnett 2022). Its terms are explicit features
 
 with psi(x) . psi(z) = k(x, z) up to `tol`: the same real features for rows of any number, so the
 cost of n rows is one nonuniform fast Fourier transform and all else is independent of n.
+
+Transforms are made by finufft in main memory and by cufinufft on a GPU (Barnett, Magland & af
+Klinteberg 2019). Angles are in radians within [-pi, pi]; grids hold the integer frequencies -k .. k
+of every coordinate, in rising order.
 """
 
 from collections.abc import Callable
@@ -17,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from .._packages import has, needed
-from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, is_on_device
-from ..compute.nonuniform import LEAST_PRECISION, evaluate, frequency_sums, measured_error
+from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array, is_on_device, placement_of
+from ..compute.engine import too_little
 from ..kernels import Kernel
 from ..kernels.base import dense_rows
 from . import fourier_grid
@@ -49,6 +53,15 @@ COLUMNS_AT_ONCE = 16
 BOX_ROUNDING = 1e-12
 # Rounding of one sum in double precision.
 UNIT = np.finfo(float).eps / 2
+# Requests below this gain nothing in double precision.
+LEAST_PRECISION = 1e-14
+# The oversampling of the fine grid: fixed, so that the error that was measured in one coordinate
+# is that of the others.
+OVERSAMPLING = 2.0
+# Points and frequencies at which the error of a transform is measured.
+PROBES, PROBED_MODES = 400, 64
+# Safety factor on the measured error: the points are not the worst ones.
+PROBE_SAFETY = 2.0
 
 
 @dataclass(eq=False, repr=False)
@@ -128,7 +141,7 @@ class FourierGrid(BasisRecipe):
         box, d = np.asarray(self.box, dtype=float), X.shape[1]
         if box.shape != (d, 2) or not np.isfinite(box).all() or np.any(box[:, 1] < box[:, 0]):
             raise ValueError(
-                f"FourierGrid: box={self.box!r} must hold the least and the largest value of each "
+                f"FourierGrid: box={self.box!r} must be the least and the largest value of each "
                 f"of the {d} columns, as [(0.0, 1.0), ...]."
             )
         return box
@@ -412,7 +425,7 @@ class FourierBasis(Basis):
             raise ValueError(
                 f"Column {a} has values from {ranges[a, 0]:.6g} to {ranges[a, 1]:.6g}, and the "
                 f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
-                "outside of that it would give wrong scores. Fit with "
+                "scores outside that range would be wrong. Fit with "
                 "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."
             )
         return out
@@ -423,11 +436,8 @@ class FourierBasis(Basis):
         rows = int((self.engine.memory / self.engine.threads - need) // (ROW_BYTES + 32 * columns))
         if rows < 1:
             need = int(self.engine.threads * need / GRID_SHARE)
-            raise ValueError(
-                f"memory={format_bytes(self.engine.memory)} cannot hold a Fourier grid of "
-                f"{modes:,} frequencies. Give at least {format_bytes(need)}, or take "
-                "basis='landmarks'."
-            )
+            what = f"a Fourier grid of {modes:,} frequencies"
+            raise too_little(self.engine.memory, need, what, "Or take basis='landmarks'. ")
         # Every thread gets rows, and enough of them that they cost more than its grid.
         fair, least = -(-n // (2 * self.engine.threads)), max(LEAST_ROWS, modes)
         return max(1, min(rows, max(least, min(fair, MOST_ROWS))))
@@ -499,3 +509,58 @@ def split_pairs(parts, b: int):
 
     pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
     return pairs.reshape(pairs.shape[0], -1)[:, :b]
+
+
+def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:
+    """sum_i w_i exp(-1j q . angles_i) for all q of a grid of that many modes, (*modes)."""
+    xp = array_namespace(angles)
+    c = xp.ones(angles.shape[0], dtype=xp.complex128, **placement_of(angles))
+    if weights is not None:
+        c = c * on_device_of(to_numpy(weights), angles)
+    return to_numpy(_transform(1, angles, c, modes, precision=precision, isign=-1))
+
+
+def evaluate(angles, coefficients, precision: float):
+    """sum_q c_q exp(1j q . angles_i) for all rows, (n, b), c of shape (b, *modes)."""
+    c = on_device_of(np.ascontiguousarray(coefficients), angles)
+    values = _transform(2, angles, c, precision=precision, isign=1)
+    return values.reshape(coefficients.shape[0], -1).T
+
+
+def _transform(kind: int, angles, *arguments, precision: float, isign: int):
+    """The transform of a kind in as many dimensions as there are angles."""
+    on_host = isinstance(angles, np.ndarray)
+    library = needed(
+        "cufinufft" if is_on_device(angles) else "finufft", "fourier", "A Fourier grid"
+    )
+    # Each coordinate in one piece; one thread, since threads share out the blocks of rows.
+    columns = [np.ascontiguousarray(x) if on_host else x.contiguous() for x in angles.T]
+    return vars(library)[f"nufft{len(columns)}d{kind}"](
+        *columns,
+        *arguments,
+        eps=max(precision, LEAST_PRECISION),
+        isign=isign,
+        upsampfac=OVERSAMPLING,
+        **({"nthreads": 1} if on_host else {}),
+    )
+
+
+def measured_error(counts: tuple[int, ...], precision: float, place=np.asarray) -> float:
+    """Largest error of one exponential in a transform, over points and frequencies, with a margin.
+
+    Transforms spread every coordinate on its own, so the errors of the coordinates multiply.
+    `place` puts angles where the transforms are to be made.
+    """
+    factor = 1.0
+    rng = np.random.default_rng(0)
+    for count in counts:
+        half = count // 2
+        angles = rng.uniform(-np.pi, np.pi, (PROBES, 1))
+        # The largest frequencies, which have the largest error, and some of the others.
+        modes = np.unique(np.linspace(-half, half, min(count, PROBED_MODES)).round())
+        one = np.zeros((modes.size, count), complex)
+        one[np.arange(modes.size), (modes + half).astype(int)] = 1.0
+        values = to_numpy(evaluate(place(angles), one, precision))
+        error = np.abs(values - np.exp(1j * angles * modes)).max()
+        factor *= 1.0 + PROBE_SAFETY * float(error)
+    return factor - 1.0

@@ -263,15 +263,15 @@ class Landmarks(BasisRecipe):
             if kernel.definite:
                 raise
             raise ValueError(
-                f"{selector!r} chooses by factors of a positive semidefinite matrix, and "
-                f"{kernel!r} has no positive semidefinite matrix on these rows. Choose another "
-                "selector, such as Uniform(), or use basis='points'."
+                f"{selector!r} needs a positive semidefinite matrix, and that of {kernel!r} on "
+                "these rows is not. Choose another selector, such as Uniform(), or use "
+                "basis='points'."
             ) from error
         count = chosen.shape[0]  # of points, which may be sparse
         if count == 0:
             raise ValueError(
-                f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero or less for all. "
-                "Choose another kernel, or use basis='points'."
+                f"No row can be a landmark: {kernel!r} gives k(x, x) <= 0 for all rows. Choose "
+                "another kernel, or use basis='points'."
             )
         if count < size and not selector.replace:
             tell(
@@ -324,8 +324,8 @@ def sparing_pool(selector: Selector, X: Array, size: int, rng: Any, n: int) -> A
     if selector.reads_chosen or rows >= X.shape[0]:
         return X
     tell(
-        f"{name} compares all rows that it chooses among: it chooses {size:,} of {rows:,} drawn at "
-        "random, for n m + m^2 kernel values at most.",
+        f"{name} chooses {size:,} landmarks among {rows:,} rows drawn at random, so that the fit "
+        "takes at most n m + m^2 kernel values.",
         python=f"RPCholesky() chooses among all {n:,}.",
     )
     return some_of(X, np.sort(rng.choice(X.shape[0], rows, replace=False)))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..compute import (
-    TiledEngine,
     TileStore,
     array_namespace,
     format_bytes,
@@ -19,6 +18,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array, SomeRows, block_rows, dtype_in, dtype_name, some_of
+from ..compute.engine import too_little
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import check_values, float_dtype, multiplies_rows, rows_of
@@ -49,17 +49,17 @@ class PointBasis(Basis):
     single : bool or None
         Whether single-precision rows may be computed in single precision; None to judge it by
         the spread of the points once it matters.
+    dtype : dtype
+        Precision of inner products with the basis.
     """
 
     noun = "landmarks"
-    #: Precision of inner products with the basis.
-    dtype: Any = np.float64
 
     def __init__(
-        self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool | None = True
+        self, kernel: Kernel, points: Array, engine: Any, single: Any = True, dtype: Any = float
     ):
         self.kernel, self.points, self.engine = kernel, engine.place(points), engine
-        self._single = single
+        self._single, self.dtype = single, np.dtype(dtype)
         self.size = points.shape[0]
 
     @property
@@ -118,9 +118,9 @@ class PointBasis(Basis):
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(
-                f"{self.kernel!r} has no positive semidefinite matrix on these landmarks (its "
-                f"eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}), so that they span "
-                "no feature space. Choose another kernel, or use basis='points'."
+                f"The matrix of {self.kernel!r} on these landmarks must be positive semidefinite, "
+                f"and its eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}. Choose "
+                "another kernel, or use basis='points'."
             )
         large = values > rcond * max(values[-1], 0.0)
         return V[:, large] / np.sqrt(values[large])
@@ -168,24 +168,11 @@ class PointGram(GramBasis, PointBasis):
 
     Parameters
     ----------
-    kernel, points, engine, single
-        As in `PointBasis`; with `single` there is a draft.
-    dtype : dtype
-        Precision of the tiles; sums are always in float64.
+    kernel, points, engine, single, dtype
+        As in `PointBasis`; with `single` there is a draft. Sums are always in float64.
     """
 
     noun = "points"
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        points: Array,
-        engine: Any,
-        single: Any = True,
-        dtype: Any = np.float64,
-    ):
-        super().__init__(kernel, points, engine, single)
-        self.dtype = dtype
 
     @contextmanager
     def session(
@@ -202,14 +189,10 @@ class PointGram(GramBasis, PointBasis):
         if engine.device is None and not ample:
             tile = self.kernel.pairs(self.points, dtype=self.dtype).tile_bytes(engine.sides[-1])
             if reserve + tile > engine.memory:
-                least = reserve + tile
-                raise ValueError(
-                    f"memory={format_bytes(engine.memory)} cannot hold one tile of the kernel "
-                    "matrix beside the vectors of the solver, which take "
-                    f"{format_bytes(reserve)} for {self.size:,} rows. Ask for fewer components, "
-                    f"use basis='landmarks', or give at least {format_bytes(least)}, for example "
-                    f"memory={least}."
-                )
+                what = "one tile of the kernel matrix beside the vectors of the solver, which take "
+                what += f"{format_bytes(reserve)} for {self.size:,} rows"
+                advice = "Ask for fewer components, or use basis='landmarks'. "
+                raise too_little(engine.memory, reserve + tile, what, advice)
             engine = engine.with_memory(engine.memory - reserve)
         state = {"engine": engine, "checkpoint": checkpoint, "keeps": keeps_tiles}
         vars(working).update(vars(self) | state)
@@ -343,7 +326,7 @@ class WorkingGram(PointGram):
     pairs = cached_property(PointGram.pairs.fget)  # type: ignore[assignment, attr-defined]
 
     @cached_property
-    def store(self) -> TileStore:
+    def store(self) -> TileStore:  # type: ignore[override]
         """Room for kept tiles: what the budget leaves beside everything else."""
         if not self.keeps:
             return TileStore()
@@ -354,20 +337,13 @@ class WorkingGram(PointGram):
 
     def gram(self, W: Array) -> Array:
         self.store.weights = self.weights if self.summed else None
-        if self.checkpoint is None:
-            return self.engine.pair_rows(self.pairs, W, self.store)
-        before = self.store.sums
 
         def make():
-            product = self.engine.pair_rows(self.pairs, W, self.store)
-            return product, self.store.sums if before is None else None
+            return self.engine.pair_rows(self.pairs, W, self.store)
 
-        product, sums = self.checkpoint.product(make, W, self.dtype)
-        self.store.sums = before or sums
-        return self.engine.asarray(product)
-
-    def sums(self) -> tuple[float, Any] | None:
-        return self.store.sums
+        if self.checkpoint is None:
+            return make()
+        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype, self.store))
 
     def formed(self) -> GramBasis:
         """G as a matrix where it fits half of the budget, else the same by tiles.

@@ -73,15 +73,13 @@ class ProductGram(PointGram):
 
         def make():
             if self._columns is not None:
-                return self._by_columns(np.ascontiguousarray(W)), None
+                return self._by_columns(np.ascontiguousarray(W))
             out = np.empty((self.size, W.shape[1]))
             for part in column_parts(W.shape[1], self.points.shape[1], self.engine):
                 self._times(self._sums(W[:, part]), out[:, part])
-            return out, None
+            return out
 
-        if self.checkpoint is None:
-            return make()[0]
-        return self.checkpoint.product(make, W, self.dtype)[0]
+        return make() if self.checkpoint is None else self.checkpoint.product(make, W, self.dtype)
 
     def _by_columns(self, W: Array) -> Array:
         """The sum of A (A' W) over blocks A of columns of Y, some of them for each task."""

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import fft
 from scipy.stats import norm, qmc
 
-from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
+from ..compute import array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
-from ..compute.engine import moment_bytes
+from ..compute.engine import moment_bytes, too_little
 from ..kernels import Kernel, Polynomial, base
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
@@ -59,11 +59,9 @@ class RandomFeatures(BasisRecipe):
             return FeatureBasis(kernel, sketch, engine, kernel.spread(X) <= DRAFT_SPREAD)
         if engine.device is None and FREQUENCY_BYTES * d * size > engine.memory:
             need = max(FREQUENCY_BYTES * d * size, moment_bytes(size, engine))
-            raise ValueError(
-                f"memory={format_bytes(engine.memory)} cannot hold {size:,} random features of "
-                f"{d:,} columns while they are drawn. Ask for fewer, or use "
-                f"basis='landmarks'. Give at least {format_bytes(need)}, for example memory={need}."
-            )
+            what = f"{size:,} random features of {d:,} columns while they are drawn"
+            advice = "Ask for fewer, or use basis='landmarks'. "
+            raise too_little(engine.memory, need, what, advice)
         frequencies = None
         if isinstance(kernel, base.DifferenceKernel):
             frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, block_diag
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from ..compute import Array, is_sparse, on_device_of, to_numpy
+from ..compute import Array, on_device_of, to_numpy
 from ..compute.linalg import cholesky, eigh, self_product, solve_triangular
 from .base import Basis
 from .points import PointBasis
@@ -248,13 +248,6 @@ def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, 
     lost = energy - np.cumsum(np.einsum("ij,ij->i", B, B))
     p = 1 + int(np.argmax(lost <= max(float(lost[-1]), 0.0) + LEFT_OUT * energy))
     return order[:p], L[:p, :p]
-
-
-def on_host(rows: Any, dense: bool = False) -> Any:
-    """Rows in main memory and double precision."""
-    if is_sparse(rows):
-        return rows.toarray().astype(float) if dense else rows.astype(float)
-    return to_numpy(rows[:]).astype(float)
 
 
 def in_parts(

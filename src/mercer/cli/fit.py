@@ -25,20 +25,9 @@ from ..files.opening import existing
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
-from .failures import JobError, UsageError
+from . import outputs
 from .models import TableModel
-from .outputs import (
-    Result,
-    as_columns,
-    beside,
-    check_free,
-    deliver,
-    say,
-    statements,
-    verbosity,
-    whole_file,
-)
-from .parser import did_you_mean, in_options, methods
+from .parser import JobError, UsageError, did_you_mean, in_options, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
 # Bytes of text in a byte of a compressed table, more than numbers have.
@@ -49,13 +38,15 @@ WHITE = 255
 EXACT = {"auto", "exact", "dense", "krylov"}
 # Rows of the first fit of every method, which is not measured.
 WARM_ROWS = 200
+# What target kernels compare.
+TARGETS = {"delta": "labels", "linear": "numbers"}
 # Outliers that are named.
 SHOWN_ROWS = 10
 # From dark to light, and different in gray as well.
 SHADES = ("0.0", "0.35", "0.55", "0.7", "0.2", "0.45", "0.6", "0.8")
 
 
-def fit(args: Namespace) -> Result:
+def fit(args: Namespace) -> outputs.Result:
     """Read, scale, fit, save."""
     method = settle_method(args)
     args.keep = None if args.target is None else [args.target]
@@ -94,11 +85,14 @@ def fit(args: Namespace) -> Result:
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
     summary = [("table", shape), ("kernel", model.kernel_)]
-    summary.append(("method", in_options(facts["method"])))
+    if plan is not None or method != "auto":
+        summary.append(("method", in_options(facts["method"])))
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
-        summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return Result(facts, [*summary, *statements(certificate)])
+        kind = TARGETS.get(str(model.target_), f"{model.target_} kernel")
+        text = f"{args.target} ({kind}), dependence (HSIC) {model.hsic_:.4g}"
+        summary.append(("target", text))
+    return outputs.Result(facts, [*summary, *outputs.statements(certificate.summary())])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
@@ -157,7 +151,7 @@ def iterates(method: str) -> bool:
 def make_model(args: Namespace, method: str) -> Any:
     """The estimator of a method, not fitted."""
     settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel, "copy_X": False}
-    settings |= {"tol": args.tol, "device": args.device, "verbose": verbosity(args)}
+    settings |= {"tol": args.tol, "device": args.device, "verbose": outputs.verbosity(args)}
     if method == "hebbian":
         passes = {} if args.passes is None else {"n_passes": args.passes}
         return estimators.HebbianKernelPCA(args.components, **passes, **settings)
@@ -200,7 +194,7 @@ def resources(args: Namespace) -> dict[str, Any]:
     return {"memory": args.memory, "n_jobs": args.threads, "random_state": args.seed}
 
 
-def cluster(args: Namespace) -> Result:
+def cluster(args: Namespace) -> outputs.Result:
     """The cluster of every row."""
     table, X, scaling, settings = affinity(args)
     settings |= {"assign_labels": args.labels}
@@ -215,19 +209,19 @@ def cluster(args: Namespace) -> Result:
     if args.clusters == "auto":
         best = 2 + np.argsort(-gaps[1:], kind="stable")[:3]
         evidence = ", ".join(f"{gaps[k - 1]:.3f} for {k}" for k in best)
-        summary.insert(1, ("clusters", f"{count} by eigengap ({evidence})"))
+        summary.insert(1, ("clusters", f"{count}, by the largest scaled eigengap ({evidence})"))
     if args.gaps is not None:
         from ..plot import eigengaps
 
         figure: Any = eigengaps(model).figure
-        with whole_file(args.gaps, args.force) as draft:
+        with outputs.whole_file(args.gaps, args.force) as draft:
             figure.savefig(draft, dpi=130)
     facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
-    columns = beside(table.kept(), {"cluster": model.labels_})
+    columns = outputs.beside(table.kept(), {"cluster": model.labels_})
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
 
 
-def embed(args: Namespace) -> Result:
+def embed(args: Namespace) -> outputs.Result:
     """Coordinates of every row from a graph of affinities."""
     table, X, scaling, settings = affinity(args)
     make: Any = estimators.SpectralEmbedding
@@ -240,15 +234,19 @@ def embed(args: Namespace) -> Result:
         ("eigenvalues", f"{rounded(model)} (1 means a separate piece)"),
     ]
     facts = {"rows": X.shape[0], "components": args.components}
-    columns = beside(table.kept(), coordinates(model))
+    columns = outputs.beside(table.kept(), coordinates(model))
     return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
 
 
-def mds(args: Namespace) -> Result:
+def mds(args: Namespace) -> outputs.Result:
     """Points that have the distances of the table."""
     table = InputTable(args)
     settings = {"dissimilarity": args.metric or "precomputed", "landmarks": args.landmarks}
-    settings |= {"correction": args.correction, "verbose": verbosity(args), **resources(args)}
+    settings |= {
+        "correction": args.correction,
+        "verbose": outputs.verbosity(args),
+        **resources(args),
+    }
     model = estimators.ClassicalMDS(args.components, **settings).fit(table.read())
     rows, components = model.embedding_.shape
     names = "stress strain goodness_of_fit least_eigenvalue negative_share correction_constant"
@@ -268,7 +266,7 @@ def mds(args: Namespace) -> Result:
     return delivered(args, fitted, named | coordinates(model), facts, summary)
 
 
-def outliers(args: Namespace) -> Result:
+def outliers(args: Namespace) -> outputs.Result:
     """Which rows are unlike the others, or unlike those of another table."""
 
     def fitted() -> tuple[TableModel, InputTable, Any]:
@@ -285,18 +283,20 @@ def outliers(args: Namespace) -> Result:
     over = errors / -prepared.model.offset_
     count = int(np.sum(over > 1))
     worst = np.argsort(-over, kind="stable")[: min(count, SHOWN_ROWS)]
-    shown = ", ".join(f"{row} ({over[row]:.3g})" for row in worst) or "none"
-    summary = [
-        ("outliers", f"{count:,} of {len(over):,} rows"),
-        ("farthest", f"{shown}: numbers of rows, with their errors over the limit"),
-    ]
+    kept = table.kept()
+    what = args.id if args.id in kept else "row"
+    names = kept.get(args.id, np.arange(len(over)))
+    shown = ", ".join(f"{names[row]} ({over[row]:.3g})" for row in worst)
+    summary = [("outliers", f"{count:,} of {len(over):,} rows")]
+    if count:
+        summary.append((f"farthest by {what} (error / limit)", shown))
     columns = {"outlier": over > 1, "over_limit": over}
     facts = {"rows": len(over), "outliers": count, "limit": -prepared.model.offset_}
-    result = deliver(args, beside(table.kept(), columns), facts, summary)
+    result = outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
     return saved(args, prepared, result)
 
 
-def monitor(args: Namespace) -> Result:
+def monitor(args: Namespace) -> outputs.Result:
     """The control chart of rows in the order of time, and the sensors behind its alarms."""
 
     def fitted() -> tuple[TableModel, InputTable, Any]:
@@ -307,13 +307,13 @@ def monitor(args: Namespace) -> Result:
         return TableModel.of(table, model.fit(rows), Scaling()), table, rows
 
     if args.chart is not None:
-        check_free(args.chart, args.force)
+        outputs.check_free(args.chart, args.force)
     prepared, table, X = learned_and_judged(args, fitted)
     chart = prepared.model.chart(X)
     kept = table.kept()
     rows = kept.get(args.id, chart.rows) if args.id else chart.rows
     chart = replace(chart, rows=rows, sensors=tuple(prepared.columns or chart.sensors))
-    with whole_file(args.chart, args.force) as draft:
+    with outputs.whole_file(args.chart, args.force) as draft:
         if draft is not None:
             from matplotlib.figure import Figure
 
@@ -325,14 +325,15 @@ def monitor(args: Namespace) -> Result:
     heads, episodes = chart.table()
     text = text_table(heads, episodes) if episodes else "no alarm"
     told = f"{chart.sentence()}\n{text}"
-    result = deliver(args, beside(kept, chart.as_columns()), chart.as_dict(), told)
+    columns = outputs.beside(kept, chart.as_columns())
+    result = outputs.deliver(args, columns, chart.as_dict(), told)
     return saved(args, prepared, result)
 
 
 def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, InputTable, Any]:
     """A model of DATA, which may be its file, and the rows to judge: those of NEW, else of DATA."""
     if args.save is not None:
-        check_free(args.save, args.force)
+        outputs.check_free(args.save, args.force)
     if Path(args.data).suffix.lower() != ".mercer":
         prepared, table, X = fitted()
     elif args.new is None:
@@ -350,18 +351,21 @@ def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, I
     return prepared, table, X
 
 
-def saved(args: Namespace, prepared: TableModel, result: Result) -> Result:
+def saved(args: Namespace, prepared: TableModel, result: outputs.Result) -> outputs.Result:
     """The result; saves the model if that is asked for."""
     if args.save is not None:
         prepared.save(args.save, overwrite=args.force)
     return result
 
 
-def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary: list) -> Result:
+def delivered(
+    args: Namespace, fitted: TableModel, columns, facts: dict, summary: list
+) -> outputs.Result:
     """The columns and what is said of them; saves the model if that is asked for."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
-    result = deliver(args, columns, facts, summary + statements(certificate))
+    certified = outputs.statements(certificate.summary())
+    result = outputs.deliver(args, columns, facts, summary + certified)
     return saved(args, fitted, result) if "save" in args else result
 
 
@@ -371,10 +375,10 @@ def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]
     And the parameters of the spectral estimators that stand for the options of an affinity.
     """
     if args.save is not None:
-        check_free(args.save, args.force)
+        outputs.check_free(args.save, args.force)
     graph = args.kernel is None and not vars(args).get("diffusion")
     kind, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
-    settings = kernel_settings(args) | resources(args) | {"verbose": verbosity(args)}
+    settings = kernel_settings(args) | resources(args) | {"verbose": outputs.verbosity(args)}
     settings |= {"basis": "auto" if args.landmarks is None else Landmarks(args.landmarks)}
     if args.neighbors is not None:
         settings |= {"n_neighbors": args.neighbors, "affinity": "nearest_neighbors"}
@@ -387,14 +391,14 @@ def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]
 def coordinates(model) -> dict[str, np.ndarray]:
     """The columns of an embedding by name."""
     count = model.embedding_.shape[1]
-    return as_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
+    return outputs.as_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
 
 
 def rounded(model) -> str:
     return " ".join(f"{value:.4f}" for value in model.eigenvalues_)
 
 
-def denoise(args: Namespace) -> Result:
+def denoise(args: Namespace) -> outputs.Result:
     """Learn the patches of the image, and project them."""
     image = read_image(existing(args.image))
     settings = resources(args) | {"kernel": args.kernel, "n_components": args.components}
@@ -417,10 +421,10 @@ def denoise(args: Namespace) -> Result:
         ("noise", f"{facts['noise']:.1f} of 255, {'given' if args.noise else 'estimated'}"),
         ("change", f"{facts['change']:.1f} of 255, root mean square"),
     ]
-    return Result(facts, summary)
+    return outputs.Result(facts, summary)
 
 
-def plan(args: Namespace) -> Result:
+def plan(args: Namespace) -> outputs.Result:
     """What each method would cost on this machine."""
     if (args.data is None) == (args.shape is None):
         raise UsageError("Give either a table or --shape, such as --shape 100000x54.")
@@ -440,9 +444,10 @@ def plan(args: Namespace) -> Result:
     facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
     facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
-    return Result(
+    return outputs.Result(
         facts,
-        f"{in_options(str(chosen))}\nto run it: mercer fit DATA --method {option} -o model.mercer",
+        f"{in_options(str(chosen))}\nto run it: mercer fit {args.data or 'DATA'} --method {option} "
+        "-o model.mercer",
     )
 
 
@@ -454,7 +459,7 @@ def option_of(method: str) -> str:
     return basis[1] if basis else method.split(",")[0]
 
 
-def compare(args: Namespace) -> Result:
+def compare(args: Namespace) -> outputs.Result:
     """Fit every method in turn, and measure."""
     _, X, _ = scaled_table(args)
     args.passes = None  # as many as each method takes by itself
@@ -482,12 +487,13 @@ def compare(args: Namespace) -> Result:
         for one in measured
     ]
     facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": measured}
-    return Result(facts, text_table(heads, rows))
+    units = "Errors, and differences from exact, are shares of the first eigenvalue."
+    return outputs.Result(facts, f"{text_table(heads, rows)}\n{units}")
 
 
 def measure(args: Namespace, method: str, X) -> dict:
     """Fit one method: seconds, peak memory of arrays, and what its certificate says."""
-    say(args, f"{method} ...")
+    outputs.say(args, f"{method} ...")
     few = X[:WARM_ROWS, :WARM_ROWS] if args.kernel == "precomputed" else X[:WARM_ROWS]
     with warnings.catch_warnings():
         # A fit of a few rows first, so that imports and compilation are in no method's time.

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from .._whole_file import raising, telling
 from ..exceptions import InvalidParameterError, MercerError, to_stderr
-from .failures import FAILED, SUCCESS, WRONG_USAGE, JobError, Stopped, UsageError
-from .parser import DASH, OPTIONS, in_options, make_parser
+from .parser import DASH, OPTIONS, JobError, UsageError, in_options, make_parser
 
+# Exit codes.
+SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
 # What files of other kinds than text begin with.
 MAGIC = {
     b"PAR1": ".parquet",
@@ -30,6 +31,19 @@ MAGIC = {
 STDOUT = Path("<stdout>")
 # Errors whose message is written for users; all others are defects.
 EXPECTED = (JobError, UsageError, ValueError, ImportError, RuntimeError, OSError, UserWarning)
+
+
+class Stopped(BaseException):
+    """A signal asks to stop.
+
+    Not KeyboardInterrupt, on which online methods return the model so far: a command that is
+    stopped leaves nothing behind.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(signal.Signals(number).name)
+        # What shells report for a program that a signal has ended.
+        self.exit_code = 128 + number
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -154,12 +168,7 @@ def stdin_as_file(args: Namespace) -> Iterator[None]:
         yield
 
 
-def report_failure(
-    error: BaseException,
-    words: Sequence[str] = (),
-    command: str = "mercer",
-    warnings: Sequence[str] = (),
-) -> int:
+def report_failure(error, words=(), command="mercer", warnings=()) -> int:
     """Print one line about an error and return the exit code.
 
     Parameters

@@ -16,17 +16,8 @@ from ..files import FillMissing, open_source, read_table
 from ..files.base import READ_ROWS, listed
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
-from .failures import JobError, UsageError
-from .outputs import (
-    Result,
-    as_columns,
-    beside,
-    deliver_blocks,
-    verbosity,
-    whole_file,
-    write_columns,
-)
-from .parser import did_you_mean, in_options
+from . import outputs
+from .parser import JobError, UsageError, did_you_mean
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
@@ -157,7 +148,7 @@ class TableModel:
         shown = rows
         if isinstance(source, FillMissing):  # what was missing is shown as that
             shown = np.concatenate(list(source.source.pieces(READ_ROWS)))
-        return table, rows, as_columns(shown, table.columns) | table.others()
+        return table, rows, outputs.as_columns(shown, table.columns) | table.others()
 
     def texts(self) -> list[str] | None:
         """The columns of texts that the model was fitted to; None if it was fitted to numbers."""
@@ -190,45 +181,46 @@ def check_extra(extra: dict, width: int, path: str) -> None:
         )
 
 
-def transform(args: Namespace) -> Result:
+def transform(args: Namespace) -> outputs.Result:
     """Read rows in blocks, and write their scores as they come."""
     prepared = TableModel.load(args.model, "transform", mixed=True)
     if args.atlas is not None:
         return atlas(args, prepared)
-    with RowBar(verbosity(args)) as bar:
+    with RowBar(outputs.verbosity(args)) as bar:
         table, texts = prepared.open(args), prepared.texts()
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
         shown_rows = bar.over(rows, "scores", table.source.n_rows or table.source.likely_rows)
         model, apply = prepared.model, prepared.scaling.apply
         if "predict" in dir(model):
             labels = (model.predict(apply(block))[:, None] for block in shown_rows)
-            return deliver_blocks(args, labels, ["cluster"], table.kept())
+            return outputs.deliver_blocks(args, labels, ["cluster"], table.kept())
         blocks = (model.transform(apply(block)) for block in shown_rows)
-        return deliver_blocks(args, blocks, component_names(model), table.kept())
+        return outputs.deliver_blocks(args, blocks, component_names(model), table.kept())
 
 
-def atlas(args: Namespace, prepared: TableModel) -> Result:
+def atlas(args: Namespace, prepared: TableModel) -> outputs.Result:
     """Write the table with map positions and nearest rows, as Embedding Atlas reads it."""
     if args.output is not None:
         raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
-    with whole_file(args.atlas, args.force) as draft:
+    with outputs.whole_file(args.atlas, args.force) as draft:
         _, rows, columns = prepared.whole_table(args)
         S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
-        columns = beside(columns, as_columns(S, component_names(prepared.model)))
+        columns = outputs.beside(columns, outputs.as_columns(S, component_names(prepared.model)))
         places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
         if len(S) <= NEIGHBOR_ROWS:
             near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
             pairs = zip(*(part.tolist() for part in near), strict=True)
             places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
-        write_columns(draft, beside(columns, places))
+        outputs.write_columns(draft, outputs.beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
-    summary = [("rows", f"{len(S):,}"), ("to see it", f"embedding-atlas {args.atlas} {shown}")]
-    return Result({"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, summary)
+    summary = [("rows", f"{len(S):,}"), ("to view", f"embedding-atlas {args.atlas} {shown}")]
+    facts = {"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}
+    return outputs.Result(facts, summary)
 
 
-def inverse(args: Namespace) -> Result:
+def inverse(args: Namespace) -> outputs.Result:
     """Read scores in blocks, and write rows as they come."""
-    with RowBar(verbosity(args)) as bar:
+    with RowBar(outputs.verbosity(args)) as bar:
         prepared = TableModel.load(args.model, "inverse_transform")
         model, undo = prepared.model, prepared.scaling.undo
         wanted = component_names(model)
@@ -247,7 +239,7 @@ def inverse(args: Namespace) -> Result:
         total = table.source.n_rows or table.source.likely_rows
         rows = bar.over(table.blocks(), "pre-images", total)
         blocks = (undo(model.inverse_transform(block)) for block in rows)
-        return deliver_blocks(args, blocks, names, table.kept())
+        return outputs.deliver_blocks(args, blocks, names, table.kept())
 
 
 def component_names(model) -> list[str]:
@@ -255,7 +247,7 @@ def component_names(model) -> list[str]:
     return [f"component{i}" for i in range(1, len(model.get_feature_names_out()) + 1)]
 
 
-def describe(args: Namespace) -> Result:
+def describe(args: Namespace) -> outputs.Result:
     """Read the header of a model file, and check the checksum."""
     header, extra = read_header(args.model), read_extra(args.model)
     summary, width = header.summary, header.summary.get("columns")
@@ -272,13 +264,13 @@ def describe(args: Namespace) -> Result:
         ("table", table),
         ("kernel", summary.get("kernel") and short(summary["kernel"])),
         ("basis", summary.get("basis")),
-        *((name, in_options(text)) for name, text in summary.get("certificate", [])),
+        *outputs.statements(summary.get("certificate", [])),
     ]
     pairs = [pair for pair in pairs if pair[1] is not None]
-    return Result(asdict(header) | {"prepared": extra}, pairs)
+    return outputs.Result(asdict(header) | {"prepared": extra}, pairs)
 
 
-def explain(args: Namespace) -> Result:
+def explain(args: Namespace) -> outputs.Result:
     """Average the gradients of the scores over rows, or exchange columns that have none."""
     prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
@@ -290,16 +282,17 @@ def explain(args: Namespace) -> Result:
     if args.draft is not None:
         sizes = {name: attribution.size[:, j] for j, name in enumerate(attribution.components)}
         named = {"column": np.array(attribution.columns, dtype=object), "all": attribution.overall}
-        write_columns(args.draft, named | sizes)
+        outputs.write_columns(args.draft, named | sizes)
     top = [
         {"component": name, "columns": dict(attribution.top(j, args.top))}
         for j, name in enumerate(attribution.components)
     ]
     facts = attribution.as_dict() | {"top": top}
-    return Result(facts, text_table(*attribution.table(args.top)))
+    text = f"{attribution.sentence()}\n{text_table(*attribution.table(args.top))}"
+    return outputs.Result(facts, text)
 
 
-def significance(args: Namespace) -> Result:
+def significance(args: Namespace) -> outputs.Result:
     """Shuffle columns and draw rows of a sample."""
     prepared = TableModel.load(args.model, "significance")
     tested = prepared.model.significance(
@@ -310,10 +303,10 @@ def significance(args: Namespace) -> Result:
         max_rows=args.rows,
         random_state=args.seed,
     )
-    return Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
+    return outputs.Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
 
 
-def report(args: Namespace) -> Result:
+def report(args: Namespace) -> outputs.Result:
     """Show a model and the rows of a table as one interactive page."""
     from ..report import write_report
 
@@ -336,10 +329,10 @@ def report(args: Namespace) -> Result:
         title=args.title,
         max_points=args.points,
         row_names=None if names is None else list(names),
-        verbose=verbosity(args),
+        verbose=outputs.verbosity(args),
     )
     count = rows.shape[0]
-    return Result({"rows": count}, [("rows", f"{count:,}")])
+    return outputs.Result({"rows": count}, [("rows", f"{count:,}")])
 
 
 def from_file(args: Namespace, shown: dict) -> np.ndarray:

@@ -21,11 +21,12 @@ import numpy as np
 from .._whole_file import check_folder, telling
 from ..exceptions import Unfailing, to_stderr
 from ..files import open_sink
-from .failures import JobError
-from .parser import DASH, in_options
+from .parser import DASH, JobError, in_options
 
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]
+# Options whose files a command writes, in the order in which it says so.
+FILES = ("output", "save", "gaps", "chart")
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,13 @@ class Result:
 
         It goes to stdout, or to stderr where stdout holds the output itself.
         """
-        facts, output, written = dict(self.facts), vars(args).get("output"), []
+        facts, options = dict(self.facts), vars(args)
+        files = {name: options[name] for name in FILES if options.get(name) is not None}
+        output = files.get("output")
+        named = {name: "stdout" if is_stdout(path) else str(path) for name, path in files.items()}
         if output is not None:
-            facts["output"] = "stdout" if is_stdout(output) else str(output)
-            written = [("written", facts["output"])]
+            facts["output"] = named["output"]
+        written = [("written", ", ".join(named.values()))] if named else []
         if args.table is not None:
             facts["tables"] = [args.table.facts()]
             for line in args.table.lines():
@@ -68,9 +72,9 @@ class Result:
             print(text)
 
 
-def statements(certificate: Any) -> list[tuple[str, str]]:
+def statements(summary: Iterable) -> list[tuple[str, str]]:
     """What a certificate says, with options in place of parameters."""
-    return [(name, in_options(text)) for name, text in certificate.summary()]
+    return [("certificate" if name == "kind" else name, in_options(text)) for name, text in summary]
 
 
 def say(args: Namespace, text: str) -> None:
@@ -237,8 +241,8 @@ def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Co
         for block in blocks:
             sink.write(block)
     names = [*kept, *names]
-    text = f"{sink.n_rows:,} of {len(names)} columns"
-    return Result({"rows": sink.n_rows, "names": names}, [("rows", text)])
+    summary = [("rows", f"{sink.n_rows:,}"), ("columns", len(names))]
+    return Result({"rows": sink.n_rows, "names": names}, summary)
 
 
 def beside(kept: Columns, columns: Columns) -> Columns:

@@ -1,4 +1,4 @@
-"""What can be typed: the commands of `commands.toml`, and the types of their values.
+"""What can be typed: the commands of `commands.toml`, and types of their values, and errors.
 
 Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
@@ -13,8 +13,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
-
-from .failures import UsageError
 
 DASH = "-"
 TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -31,11 +29,32 @@ NAMED = re.compile(
 )
 
 
+class JobError(Exception):
+    """The job cannot be done; the message says why and what to do."""
+
+
+class UsageError(Exception):
+    """The options contradict each other; the message says which and what to give instead.
+
+    Parameters
+    ----------
+    message : str
+    command : str or None
+        The command whose help to read, such as ``mercer fit``; None for the one that runs.
+    """
+
+    def __init__(self, message: str, command: str | None = None):
+        super().__init__(message)
+        self.command = command
+
+
 def in_options(text: str) -> str:
     """A text of the library with options in place of parameters."""
     # Names of methods in a table keep their width.
     text = re.sub(r'basis="(\w+)"(?=  )', rf"\1{'':8}", text)
     text = re.sub(r"\bn_samples=([\d,]+)", r"the \1 rows", re.sub(r'basis="(\w+)"', r"\1", text))
+    few = r"Found array with (\d+) sample\(s\) \(.*?\) while a minimum of (\d+) is required by \w+"
+    text = re.sub(few, r"Too few rows: \1, and at least \2 are needed", text)
     return NAMED.sub(as_option, text)
 
 
@@ -99,7 +118,7 @@ def method_names(text: str) -> list[str]:
         if name not in valid:
             near = did_you_mean(name, valid)
             raise argparse.ArgumentTypeError(
-                f"{name!r} is no method.{near} Choose of {', '.join(valid)}"
+                f"{name!r} is not a method.{near} Choose from {', '.join(valid)}"
             )
     return names(text)
 

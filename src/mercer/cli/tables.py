@@ -17,9 +17,8 @@ from ..files.delimited import MISSING
 from ..files.opening import existing, image_files
 from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
-from .failures import JobError, UsageError
 from .outputs import Columns, as_columns, say
-from .parser import did_you_mean
+from .parser import JobError, UsageError, did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
@@ -56,14 +55,7 @@ class InputTable:
         Columns that are not used, and why.
     """
 
-    def __init__(
-        self,
-        args: Namespace,
-        columns: list[str] | None = None,
-        fill: np.ndarray | None = None,
-        keep_missing: bool = False,
-        row_names: str | None = None,
-    ):
+    def __init__(self, args, columns=None, fill=None, keep_missing=False, row_names=None):
         args.table, self.args = self, args
         self.compared: list[str] = []  # columns of texts that the model takes
         self.row_names = row_names if args.id is None else None
@@ -115,7 +107,7 @@ class InputTable:
             wanted, why = columns, "which the model was fitted to"
         check_known(source.name, wanted or [], names, why)
         check_known(source.name, args.drop or [], names, "which was asked for")
-        check_known(source.name, self.kept_names, names, "which was to be kept")
+        check_known(source.name, self.kept_names, names, "which was asked for")
         if self.row_names in names:
             args.id = self.row_names
             self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
@@ -212,7 +204,7 @@ class InputTable:
         unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if unused and not self.chosen:
             used = source.n_columns + len(self.compared)
-            yield f"{name}: used {used}; left out: {listed(unused)}"
+            yield f"{name}: used {counted(used, 'column')}; left out: {listed(unused)}"
 
 
 class PickedColumns(DerivedSource):
@@ -298,10 +290,13 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     if not texts and np.isfinite(numbers).all():
         return None
     if args.scale != "none":
-        raise UsageError("--scale is not for a table with texts or missing values: Gower scales.")
+        raise UsageError(
+            "--scale is not for a table with texts or missing values: the kernel gower scales the "
+            "columns itself. Leave --scale out."
+        )
     if args.missing is not None and np.isnan(numbers).any():
         name = table.source.name
-        raise JobError(f"{name} has missing values. Leave --missing out: Gower takes them.")
+        raise JobError(f"{name} has missing values. Leave --missing out: gower takes them.")
     return table, rows
 
 

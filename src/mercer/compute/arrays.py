@@ -43,7 +43,11 @@ class BlocksOnDemand:
     X: Any
     namespace: Any = np
     device: Any = None
+    shape: Any
     ndim = 2
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
 
 class SomeRows(BlocksOnDemand):
@@ -52,9 +56,6 @@ class SomeRows(BlocksOnDemand):
     def __init__(self, X: Any, index: Any, dtype: Any = None):
         self.X, self.index, self.dtype = X, index, np.dtype(X.dtype if dtype is None else dtype)
         self.shape = (len(index), X.shape[1])
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Any:
         return self.X[self.index[rows]].astype(self.dtype, copy=False)
@@ -72,9 +73,6 @@ class SomeColumns(BlocksOnDemand):
         self.namespace = np if is_sparse(X) else array_namespace(X)
         self.device = placement_of(X).get("device")
         self.dtype = X.dtype if scales is None else dtype_in(self.namespace, np.float64)
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
 
     def __getitem__(self, rows: Any) -> Any:
         block, xp = self.X[rows], self.namespace

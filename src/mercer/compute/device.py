@@ -197,9 +197,6 @@ class PagedRows(BlocksOnDemand):
         self.dtype = dtype_in(xp, X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
         self.device = engine.device
 
-    def __len__(self):
-        return self.shape[0]
-
     def __getitem__(self, rows):
         """A block of rows as a tensor."""
         if isinstance(rows, torch.Tensor):

@@ -31,8 +31,8 @@ if sys.platform != "win32":
 
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
 ALONE = 700**2
-# Rows of a tile that are summed at once, in the cache.
-SUMMED_ROWS = 32
+# Rows of a tile that are summed at once: in the cache, and on a device a step that is long enough.
+SUMMED_ROWS, SUMMED_ON_DEVICE = 32, 1024
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # Matrices of a basis's size beside one a thread while moments are summed, and in all while the
@@ -191,10 +191,7 @@ class TiledEngine:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
         least = pairs.tile_bytes(self.sides[-1])
-        raise ValueError(
-            f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
-            f"Give at least {format_bytes(least)}, for example memory={least}."
-        )
+        raise too_little(self.memory, least, "one tile of the kernel matrix")
 
     def with_memory(self, memory: int) -> "TiledEngine":
         """The same engine with another budget."""
@@ -497,9 +494,10 @@ def tile_sums(
     With `even` a and b are ones, which takes a pass less over each entry.
     """
     xp, rows, columns, square = array_namespace(T), [], 0.0, 0.0
-    for i in range(0, T.shape[0], SUMMED_ROWS):
-        strip = xp.asarray(T[i : i + SUMMED_ROWS, :], dtype=xp.float64, copy=True)
-        part = left[i : i + SUMMED_ROWS]
+    step = SUMMED_ROWS if isinstance(T, np.ndarray) else SUMMED_ON_DEVICE
+    for i in range(0, T.shape[0], step):
+        strip = xp.asarray(T[i : i + step, :], dtype=xp.float64, copy=True)
+        part = left[i : i + step]
         rows.append(strip @ right)
         columns = columns + part @ strip
         flat = strip.reshape(-1)
@@ -511,6 +509,14 @@ def moment_bytes(size: int, engine: TiledEngine) -> int:
     """What the budget has to be for the m x m matrices of a basis of so many vectors."""
     # Half of the budget is for blocks of rows.
     return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
+
+
+def too_little(memory: int, least: int, what: str, advice: str = "") -> ValueError:
+    """The error for a budget that cannot hold something; `advice` ends with a space."""
+    return ValueError(
+        f"memory={format_bytes(memory)} cannot hold {what}. {advice}Give at least "
+        f"{format_bytes(least)}, for example memory={least}."
+    )
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

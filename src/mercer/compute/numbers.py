@@ -95,9 +95,20 @@ def reason(X: Any, error: Exception, name: str = "X") -> Exception:
     return InvalidRowsError(message) if message else error
 
 
+def is_single(X: Any) -> bool:
+    """Whether X is one object to NumPy: None, a text, a set, a generator, a query."""
+    if is_sparse(X):
+        return False
+    try:
+        cells = np.asarray(X)
+    except Exception:  # whatever an unknown container raises
+        return False
+    return cells.ndim == 0 and cells.dtype.kind not in "biufc"
+
+
 def _wrong_shape(X, name) -> str:
     """A message for input without rows, with rows of different lengths or of more dimensions."""
-    if X is None or (isinstance(X, dict | set | frozenset | bytes) and not is_sparse(X)):
+    if is_single(X):
         return (
             f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
             "or data frame of shape (n_samples, n_features), a sparse matrix, or a file's path."
@@ -116,8 +127,12 @@ def _wrong_shape(X, name) -> str:
                 "mercer.kernels.BlockFunction(function); a file's path is passed alone."
             )
         return ""
-    if len(getattr(X, "columns", "?")) == 0:
+    names = list(getattr(X, "columns", "?"))
+    if not names:
         return f"{name} has no columns, while a minimum of 1 is required."
+    if len(set(names)) < len(names):
+        twice = next(one for i, one in enumerate(names) if one in names[:i])
+        return f"{name} has two columns of the same name, {twice!r}. Give one another name."
     ndim = getattr(X, "ndim", 2)
     if isinstance(ndim, int) and ndim > 2:
         return (

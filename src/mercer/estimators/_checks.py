@@ -1,27 +1,33 @@
 """Checks of parameters and of data, with errors that say what was expected and what to do."""
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from copy import copy
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache, partial
 from inspect import signature
 from numbers import Integral, Real
-from operator import ge, gt, le, lt
-from typing import Any
+from operator import ge, gt, is_, le, lt
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, reason, sound_sparse
-from ..exceptions import tell
-from ..fitting.moments import BesideColumn
+from ..exceptions import InvalidParameterError, InvalidRowsError, tell
+from ..fitting.moments import ExtraColumn
 from ..kernels.base import append_columns, same_for_all
 from ..kernels.derived import MISSING
+from ..selectors import Selector
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
+# Whole numbers below are the same as floats.
+EXACT = 2**53
 # Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
 LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
 
@@ -37,6 +43,9 @@ class Rule:
 
     def __init__(self, words: str, allows: Callable[[Any], bool]):
         self.words, self.allows = words, allows
+
+    def __repr__(self) -> str:
+        return self.words
 
 
 class Interval(Rule):
@@ -57,10 +66,16 @@ class Interval(Rule):
         number, name = (int, "an int") if kind is Integral else (float, "a float")
         ends = [str(end if np.isinf(end) else number(end)) for end in (low, high)]
         opening, closing = "[" if above is ge else "(", "]" if below is le else ")"
-        super().__init__(
-            f"{name} in the range {opening}{', '.join(ends)}{closing}",
-            lambda x: isinstance(x, kind) and bool(above(x, low) and below(x, high)),
-        )
+        self.kind = kind
+
+        def allows(x) -> bool:
+            try:
+                number = float(x) if isinstance(x, kind) else np.nan
+            except OverflowError:  # a whole number beyond float64
+                return False
+            return bool(above(number, low) and below(number, high))
+
+        super().__init__(f"{name} in the range {opening}{', '.join(ends)}{closing}", allows)
 
 
 class StrOptions(Rule):
@@ -93,21 +108,39 @@ class Several(Rule):
 
 BOOLEAN = instance(bool | np.bool_, "a bool")
 NONE = instance(type(None), "None")
-POSITIVE, AT_LEAST_1 = Interval(Real, 0, None), Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE, NOT_NEGATIVE = Interval(Real, 0, None), Interval(Real, 0, None, closed="left")
+FROM_0, AT_LEAST_1, FROM_2 = (Interval(Integral, k, None, closed="left") for k in range(3))
+SHARE, UNIT = Interval(Real, 0, 1), Interval(Real, 0, 1, closed="both")
+FADING, FINITE = Interval(Real, 0, 1, closed="right"), Interval(Real, None, None)
+AUTO, MEASURES = StrOptions({"auto"}), StrOptions({"auto", "median", "mean"})
+SEARCHES = StrOptions({"auto", "exact", "approximate"})
 #: A gamma for each column, numbers of rows.
 WIDTHS, ROW_NUMBERS = Several(NOT_NEGATIVE), Several(Interval(Integral, None, None))
+#: Types of parameters, with the rules for them.
+Count = Annotated[int, AT_LEAST_1]
+Flag = Annotated[bool, BOOLEAN]
+Share = Annotated[float, SHARE]
 WORDS: dict[Any, list[Rule]] = {
     None: [NONE],
-    callable: [Rule("a callable", callable)],
+    callable: [Rule("a callable", lambda value: callable(value) and not isinstance(value, type))],
     "boolean": [BOOLEAN],
     "random_state": [
         Interval(Integral, 0, 2**32 - 1, closed="both"),
         instance(np.random.RandomState, "a numpy.random.RandomState"),
         NONE,
     ],
-    "verbose": [Interval(Integral, 0, None, closed="left"), BOOLEAN],
+    "verbose": [FROM_0, BOOLEAN],
 }
+
+
+DEVICE = Rule(
+    "'cpu', 'cuda', 'cuda:1' or a torch.device",
+    lambda value: (
+        bool(re.fullmatch(r"(cpu|cuda)(:\d{1,3})?", value))
+        if isinstance(value, str)
+        else type(value).__module__ == "torch"
+    ),
+)
 
 
 def rules(constraint) -> list[Rule]:
@@ -126,12 +159,161 @@ def checks_of(kind: Any) -> list[tuple[str, Any, list[Rule]]]:
 
     Cached for each class: looking them up takes longer than a fit to a few rows.
     """
-    parameters, constraints = signature(kind.__init__).parameters, kind._parameter_constraints
+    parameters, constraints = signature(kind.__init__).parameters, dict(kind._parameter_constraints)
+    for field in fields(kind) if is_dataclass(kind) else ():
+        if get_origin(field.type) is Annotated:
+            constraints[field.name] = get_args(field.type)[1:]
     return [
         (name, parameters[name].default, [rule for one in constraints[name] for rule in rules(one)])
         for name in constraints
         if name in parameters
     ]
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is numbers, alone or in an array."""
+    try:
+        return np.asarray(to_numpy(value)).dtype.kind in "iuf"
+    except (ValueError, TypeError):
+        return False
+
+
+TABLE = Rule("an array of numbers", is_table)
+# What parameters of parts (kernels, bases, selectors, solvers, pre-images) may be, by name, and
+# where a class has another use for a name by both. One that is not listed is checked by its part.
+OF_PARTS: dict[str, list[Any]] = {
+    "alpha": [POSITIVE, None],
+    "RationalQuadratic.alpha": [POSITIVE],
+    "amnesic": [NOT_NEGATIVE, None],
+    "among": [StrOptions({"random", "farthest"})],
+    "block": [AT_LEAST_1, None],
+    "GramPower.block": [AT_LEAST_1],
+    "PreimageDictionary.block": [AT_LEAST_1],
+    "box": [TABLE, None],
+    "candidates": [AT_LEAST_1],
+    "bounds": [TABLE],
+    "cap": [POSITIVE],
+    "center": [TABLE, None],
+    "centered": ["boolean"],
+    "coef0": [FINITE],
+    "clip": [POSITIVE],
+    "columns": [ROW_NUMBERS, None],
+    "definite": ["boolean"],
+    "degree": [NOT_NEGATIVE],
+    "error": [NOT_NEGATIVE, None],
+    "estimate": [StrOptions({"outputs", "product", "running"})],
+    "eta0": [POSITIVE, None],
+    "first": [Selector, None],
+    "form": [StrOptions({"ipca", "svd"})],
+    "Arpack.form": ["boolean", None],
+    "function": [callable, None],
+    "gamma": [NOT_NEGATIVE, StrOptions({"median", "mean"}), None, WIDTHS],
+    "indices": [ROW_NUMBERS, None],
+    "iterated_power": [FROM_0, AUTO],
+    "kind": [StrOptions({"orthogonal", "plain", "qmc"})],
+    "landmarks": [ROW_NUMBERS, None],
+    "margin": [NOT_NEGATIVE, StrOptions({"all"})],
+    "max_columns": [AT_LEAST_1, None],
+    "max_iter": [AT_LEAST_1, None],
+    "FixedPoint.max_iter": [AT_LEAST_1],
+    "max_passes": [AT_LEAST_1, None],
+    "method": [StrOptions({"accelerated", "block", "plain"})],
+    "mu": [NOT_NEGATIVE, None],
+    "n_components": [AT_LEAST_1],
+    "n_neighbors": [AT_LEAST_1],
+    "n_passes": [AT_LEAST_1],
+    "n_targets": [AT_LEAST_1, None],
+    "noise": [Interval(Real, 0, 1e150), None],
+    "norm": [StrOptions({"score", "rkhs"})],
+    "nu": [POSITIVE],
+    "oversampling": [FROM_0],
+    "Hebbian.oversampling": [FROM_0, None],
+    "RidgeLeverage.oversampling": [Interval(Real, 0, 1e6)],
+    "packed": ["boolean"],
+    "pool": [AT_LEAST_1, None],
+    "ranges": [TABLE, None],
+    "readout": [StrOptions({"ritz", "nystroem", "carried", "free"})],
+    "replace": ["boolean"],
+    "rho0": [FINITE],
+    "rotate": ["boolean"],
+    "sample": [AT_LEAST_1],
+    "second": [Selector, None],
+    "selector": [Selector, None],
+    "size": [AT_LEAST_1],
+    "Landmarks.size": [AT_LEAST_1, SHARE, None],
+    "snap": ["boolean"],
+    "subset": ["boolean", None],
+    "tau": [POSITIVE, None],
+    "threshold": [NOT_NEGATIVE, None],
+    "to_rounding": ["boolean"],
+    "tol": [NOT_NEGATIVE],
+    "track_excess": ["boolean"],
+    "unit": ["boolean"],
+    "weighted": ["boolean"],
+    "xi": [UNIT],
+}
+
+
+@cache
+def rules_of_part(kind: type, name: str) -> list[Rule]:
+    """What a parameter of a class of parts may be; none for one that its part checks."""
+    allowed = OF_PARTS.get(f"{kind.__name__}.{name}", OF_PARTS.get(name, []))
+    return [rule for one in allowed for rule in rules(one)]
+
+
+def check_parameter(owner: Any, name: str, value: Any, allowed: list[Rule]) -> None:
+    """Raise InvalidParameterError for a value that no rule allows."""
+    # A bool counts as a number in Python, and is never meant as one.
+    is_switch = isinstance(value, bool) and BOOLEAN not in allowed
+    if is_switch or not any(rule.allows(value) for rule in allowed):
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {type(owner).__name__} must be "
+            f"{one_of([rule.words for rule in allowed])}. Got {value!r:.99} instead.",
+            parameter=name,
+        )
+
+
+def is_part(value: Any) -> bool:
+    """Whether a parameter is a kernel, basis, selector, solver, pre-image or gain."""
+    return isinstance(value, BaseEstimator) and not isinstance(value, TransformerMixin)
+
+
+def check_parts(value: Any) -> None:
+    """Raise InvalidParameterError for what a part, or a part of it, cannot take."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            check_parts(one)
+    if is_part(value):
+        kind: Any = type(value)
+        for name, one in vars(value).items():
+            allowed = rules_of_part(kind, name)
+            if allowed:
+                check_parameter(value, name, one, allowed)
+            check_parts(one)
+
+
+def plain(value: Any, allowed: list[Rule] | None = None) -> Any:
+    """A parameter in Python's numbers: NumPy's overflow, and fractions have no roots."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if type(value) is float or (type(value) is int and abs(value) < EXACT):
+            return value
+        allowed = allowed or []
+        kinds = [rule.kind for rule in allowed if isinstance(rule, Interval)]
+        if isinstance(value, Integral) and (Integral in kinds or not kinds):
+            return int(value)
+        return float(value) if Real in kinds and any(r.allows(value) for r in allowed) else value
+    if isinstance(value, list | tuple):
+        items = [plain(one) for one in value]
+        return value if all(map(is_, items, value)) else type(value)(items)
+    if not is_part(value):
+        return value
+    kind: Any = type(value)
+    own = {name: plain(one, rules_of_part(kind, name)) for name, one in vars(value).items()}
+    if all(own[name] is one for name, one in vars(value).items()):
+        return value
+    part = copy(value)
+    vars(part).update(own)
+    return part
 
 
 def one_of(words: list[str]) -> str:
@@ -171,6 +353,12 @@ def checked_array(X, check: Callable = check_array, **options):
     """X as a check of scikit-learn gives it, or an error that says where the fault is."""
     name = options.get("input_name", "X")
     check_meaning(X, name)
+    if is_sparse(X) and not options.get("accept_sparse"):
+        # In the words of scikit-learn, which its estimator checks look for.
+        raise InvalidRowsError(
+            f"Sparse data was passed for {name}, but dense data is required. Use '.toarray()' to "
+            "convert to a dense numpy array."
+        )
     X = sound_sparse(X, name) if is_sparse(X) else X
     try:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -283,7 +471,7 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     """
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, BesideColumn):
+    if isinstance(sample_weight, ExtraColumn):
         return replace(sample_weight, count=n)  # whose entries are checked where they are
     # Weights on a cluster are brought here.
     w = np.asarray(to_numpy(sample_weight))

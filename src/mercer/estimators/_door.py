@@ -8,15 +8,16 @@ documentation follow from the declaration.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
+from ..bases import BASES, AllPoints, BasisRecipe, Landmarks, PointGram, PrecomputedBasis
 from ..compute import (
     TiledEngine,
     make_engine,
@@ -26,7 +27,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
-from ..exceptions import InvalidParameterError
+from ..exceptions import InvalidRowsError
 from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
@@ -42,18 +43,28 @@ from ..rows import (
     ArrayRows,
     Opening,
     Rows,
-    beside,
     count_rows,
     engine_for,
     in_memory,
     like_of,
     open_rows,
+    with_extras,
     without_weightless,
 )
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, WIDTHS, Interval, StrOptions
+from ._checks import (
+    AT_LEAST_1,
+    DEVICE,
+    FINITE,
+    MEASURES,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WIDTHS,
+    Interval,
+    StrOptions,
+)
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -66,6 +77,9 @@ MOST_JOBS = 10_000
 QUIET = Interval(Integral, -1, -1, closed="both")
 # Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
 SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
+# Kernels that are computed from rows, and bases without features and grids.
+NO_MATRIX, OF_POINTS = StrOptions(set(KERNELS) - {"precomputed"}), {"auto", "points", "landmarks"}
+PointKernel = Annotated[str | Kernel | Callable, NO_MATRIX, callable, Kernel]
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -102,6 +116,7 @@ def is_float(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
 
 
+@dataclass_transform()
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
@@ -109,14 +124,15 @@ class Door(BaseEstimator):
     class attributes below are parameters of some estimators, and constants of the others.
     """
 
-    # A parameter that is not listed is not checked here.
+    # Rules of parameters whose types do not bring theirs, as `Annotated`; others are not checked.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, WIDTHS],
+        "gamma": [NOT_NEGATIVE, MEASURES, None, WIDTHS],
         "degree": [NOT_NEGATIVE],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        "coef0": [FINITE],
         "kernel_params": [dict, None],
+        "device": [DEVICE, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
         "memory": [POSITIVE, str, None],
@@ -180,6 +196,11 @@ class Door(BaseEstimator):
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: ClassVar[Any] = None
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Parameters are fields: every estimator is a dataclass, compared by identity."""
+        super().__init_subclass__(**settings)
+        dataclass(eq=False, repr=False)(cls)
+
     def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
 
@@ -222,14 +243,8 @@ class Door(BaseEstimator):
             value = getattr(self, name)
             if value is default:
                 continue  # defaults are allowed; most parameters keep theirs
-            # A bool counts as a number in Python, and is never meant as one.
-            is_switch = isinstance(value, bool) and BOOLEAN not in allowed
-            if is_switch or not any(rule.allows(value) for rule in allowed):
-                raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{_checks.one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
-                    parameter=name,
-                )
+            _checks.check_parameter(self, name, value, allowed)
+            _checks.check_parts(value)
 
     def _fit(self, X, y=None, sample_weight=None) -> Self:
         """Every fit: what is asked, how it is done, the problem, its eigenpairs, the result.
@@ -256,8 +271,11 @@ class Door(BaseEstimator):
         return self
 
     def _attributes(self, result: Any, plan: Any, task: Any) -> dict[str, Any]:
-        """The fitted attributes that a result gives, by name; the result itself may be that."""
-        return result
+        """The fitted attributes that a result gives: itself, or its fields that are declared."""
+        if isinstance(result, dict):
+            return result
+        named = {f"{name}_": value for name, value in vars(result).items()}
+        return {name: value for name, value in named.items() if name in type(self)._fitted}
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
         """Warn of what a user would not expect of the fitted model."""
@@ -285,9 +303,12 @@ class Door(BaseEstimator):
         how = Opening(self.memory, self.n_jobs, self.device, self.verbose, names, all_columns)
         rows = open_rows(X, how, lambda X: self._check(X, reset), original)
         if reset and rows.sparse and not self._takes_sparse():
-            raise TypeError(
+            raise InvalidRowsError(
                 f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
                 "sparse. Leave it out: inverse_transform works without it."
+                if self.fit_inverse_transform
+                else f"{type(self).__name__} needs dense rows, and those of {rows._title} are "
+                "sparse. Pass them as a dense array, X.toarray()."
             )
         if reset:
             self._dtype = rows.dtype
@@ -319,12 +340,12 @@ class Door(BaseEstimator):
                 f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
             )
 
-    def _array(self, X, *, reset: bool):
-        """The rows of X as one array; raises if they do not fit."""
-        rows = self._open(X, reset=reset)
-        array = rows.as_array(type(self).__name__)
-        if reset:
-            self._check_count(array, rows._title)
+    def _array(self, X, who: str):
+        """New rows as one array; raises if there are none, or if they do not fit."""
+        rows = self._open(X, reset=False)
+        array = rows.as_array(who, instead="pass some of them at a time")
+        if not array.shape[0]:
+            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         return array
 
     def _array_or_sample(self, X, again: bool = False) -> tuple[Any, Any]:
@@ -405,7 +426,7 @@ class Door(BaseEstimator):
         """
         self._validate_params()
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:
@@ -537,6 +558,15 @@ class Door(BaseEstimator):
                 "here. Leave them out before the fit."
             )
         _checks.check_gram(rows.as_array("A precomputed kernel"))
+
+    def _check_in_one_place(self, basis) -> None:
+        """Raise ValueError for all points as the basis where these are elsewhere."""
+        if not isinstance(basis, PointGram | PrecomputedBasis):
+            raise ValueError(
+                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
+                "are on a cluster. Pass X.compute() if they fit into memory, or use "
+                "basis='landmarks', which works where they are."
+            )
 
     def _check_preimage(self, basis) -> None:
         """Raise ValueError where the pre-images asked for cannot serve a basis."""
@@ -694,10 +724,15 @@ def all_or_nothing(model) -> Iterator[Any]:
 
 
 def unfitted(model):
-    """An estimator with the same parameter objects and settings, and nothing fitted."""
+    """An estimator with the same parameters, in Python's numbers, and nothing fitted."""
     fresh = object.__new__(type(model))
     declared = type(model)._fitted
     fresh.__dict__ = {name: value for name, value in vars(model).items() if name not in declared}
+    kind: Any = type(model)
+    for name, default, allowed in _checks.checks_of(kind):
+        value = fresh.__dict__[name]
+        if value is not default:
+            fresh.__dict__[name] = _checks.plain(value, allowed)
     return fresh
 
 

@@ -8,19 +8,18 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name, is_foreign, is_on_device
-from ..exceptions import tell
+from ..compute.numbers import is_single
+from ..exceptions import InvalidRowsError, tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import sampled_numbers
 from ..kernels import RBF, Linear, Precomputed
-from ..kernels.base import largest_entry
+from ..kernels.base import check_range
 from ..preimage import Compensation, choose_preimage
 from ..preimage.base import batch_rows, row_sample, some_rows
 from ..preimage.noise import ANCHOR_ROWS, HELD_ROWS, NoiseGauge, best_shares, undo_factors
 from ..rows import Opening, in_memory, open_rows
+from ..rows.blocks import is_source
 from ._checks import checked_array
-
-# Largest entry of rows whose squared distances cannot overflow.
-LARGEST_ENTRY = 1e140
 
 # Scores farther from the middle of the training rows' scores than this many times half their range
 # are not scores of rows: a pre-image of them would be an unbounded extrapolation.
@@ -57,7 +56,7 @@ class Inverse:
         self.expansion = expansion.here()
         self.are_sparse = is_sparse(rows) or is_sparse(self.expansion.basis.points)
         self.rows = rows_to_learn_from(self.expansion.basis, rows)
-        check_range(self.rows)
+        check_range(self.rows, "Pre-images")
         self._fitted: dict[bool, Any] = {}
 
     def serves(self, expansion: KernelExpansion, preimage: Any) -> bool:
@@ -67,7 +66,7 @@ class Inverse:
     def find(self, S, denoising: bool, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
         if near is not None:
-            check_range(near)
+            check_range(near, "Pre-images")
         if self.are_sparse:
             memory = self.expansion.basis.engine.memory
             check_dense(S.shape[0], self.rows.shape[1], memory)
@@ -129,7 +128,7 @@ class Inverse:
 
     def denoised(self, X, compensate: bool, noise: float | None):
         """Noisy rows X, moved as far as pays; all the way to their pre-images for noise=inf."""
-        check_range(X)
+        check_range(X, "Pre-images")
         if noise == np.inf:
             return self.find(self.denoising_scores(X, compensate), denoising=True, near=X)
         gauge = self._gauge
@@ -202,7 +201,7 @@ class Inverse:
 
         `energy` is the mean squared norm of the noise of a row; estimated for each row if None.
         """
-        check_range(X)
+        check_range(X, "Pre-images")
         expansion, kernel = self.expansion, self.expansion.basis.kernel
         if not compensate or not isinstance(kernel, RBF):
             return expansion.scores(X)
@@ -215,16 +214,6 @@ class Inverse:
         return factors * products - on_device_of(expansion.metric[0, 1:], products)
 
 
-def check_range(rows) -> None:
-    """Raise ValueError for rows whose squares float64 does not hold."""
-    entry = largest_entry(rows)
-    if entry > LARGEST_ENTRY or 0 < entry < 1 / LARGEST_ENTRY:
-        raise ValueError(
-            f"Pre-images take distances between rows, whose numbers are of up to {entry:.1e} here: "
-            "float64 does not hold their squares. Scale the data, X / np.abs(X).max()."
-        )
-
-
 def rows_to_learn_from(basis, rows):
     """Training rows that a model has, or an error that says why there are none.
 
@@ -232,8 +221,8 @@ def rows_to_learn_from(basis, rows):
     """
     if isinstance(basis.kernel, Precomputed):
         raise NotFittedError(
-            "A precomputed kernel has no rows to come back to. Fit with a kernel that is "
-            "computed from the data."
+            "A precomputed kernel has no rows, and therefore no pre-images. Fit with a kernel that "
+            "is computed from the data."
         )
     rows, memory = basis.points if rows is None or basis.spans_data else rows, basis.engine.memory
     opened = open_rows(rows, Opening(memory))
@@ -259,8 +248,16 @@ def check_dense(n: int, d: int, room: int) -> None:
         )
 
 
-def checked_scores(X, r: int | None = None):
+def checked_scores(X, r: int | None = None, memory: Any = None):
     """Scores (n, r) in their own precision and on their device, or an error that says why not."""
+    if is_source(X) and "__array__" not in dir(X):
+        rows = open_rows(X, Opening(memory))
+        X = rows.as_array("inverse_transform", instead="pass some of them at a time")
+    elif is_single(X):
+        raise InvalidRowsError(
+            f"Scores are rows of numbers, and X is of type {type(X).__name__}. Pass an array or "
+            "data frame of scores as transform gives them."
+        )
     if not is_on_device(X):
         S = checked_array(to_numpy(X) if is_foreign(X) else X, dtype=[np.float64, np.float32])
     elif X.ndim != 2 or not X.shape[0]:

@@ -1,7 +1,7 @@
 """A fitted model: scores, errors and pre-images of every method that ends in an expansion."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, cast
@@ -12,18 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
-from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_cluster_table
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
 from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel, Linear
+from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
@@ -38,14 +37,14 @@ from ..rows import (
     like_rows,
     open_rows,
 )
+from ._checks import plain
 from ._door import NOT_SAVED, Door, Fitted, kept
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
-from ._sklearn import TransformerMixin
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-# Rows of a model without landmarks whose scores decide the signs of components, and rows on which
-# the spread of columns is measured.
-SIGN_ROWS, SCALE_ROWS = 500, 2000
+# Rows on which the spread of columns is measured.
+SCALE_ROWS = 2000
 # Share of the budget that sparse rows may take when they are made dense to be denoised.
 DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
@@ -108,7 +107,6 @@ class Scores:
         return scores if out is not None else contained(self, scores, X)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
@@ -131,6 +129,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "_step": NOT_SAVED,
     }
 
+    _: KW_ONLY
     center: bool = True
     device: Any = None
     verbose: int = 0
@@ -186,7 +185,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         """
         check_is_fitted(self)
         if self.fit_inverse_transform:
-            S, facts = checked_scores(X), vars(self)
+            S, facts = checked_scores(X, memory=self.memory), vars(self)
             if "X_transformed_fit_" not in facts:
                 raise NotFittedError(
                     "fit_inverse_transform=True was set after the fit, and nothing was learned for "
@@ -196,7 +195,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             centers = centers if is_on_device(centers) else to_numpy(centers)
             K = score_kernel(self.kernel_)(on_device_of(S, centers), centers)
             return restore(K @ on_device_of(facts["dual_coef_"], K), X)
-        S = checked_scores(X, self.expansion_.n_components)
+        S = checked_scores(X, self.expansion_.n_components, self.memory)
         inverse, engine = self._inverse(), self.expansion_.basis.engine
         reached = inverse.within_reach(engine.asarray(S, np.float64))
         Z = inverse.find(reached, denoising=False)
@@ -244,7 +243,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 f"noise={noise!r} must be a standard deviation: a number that is not negative, "
                 "np.inf for pre-images as published, or None where it is not known."
             )
-        original, X = X, self._array(X, reset=False)
+        original, X = X, self._array(X, "denoise")
         if is_sparse(X):
             check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
             original = X = cast(Any, X).toarray()
@@ -278,13 +277,13 @@ class KernelModel(Scores, TransformerMixin, Door):
         check_is_fitted(self)
         if self._is_precomputed():
             raise ValueError(
-                "A precomputed kernel knows no columns, so that none can drive its components. "
-                "Fit with a kernel that is computed from the data."
+                "A precomputed kernel has no columns to explain its components by. Fit with a "
+                "kernel that is computed from the data."
             )
         if isinstance(self._encoding, Objects):
             raise ValueError(
-                "Objects have no columns, so that none can drive components. Fit to numbers that "
-                "describe the objects, a column each, for that."
+                "Objects have no columns to explain components by. Fit to numbers that describe "
+                "the objects, in columns."
             )
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
@@ -345,8 +344,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         check_is_fitted(self)
         if self._is_precomputed() or self.n_features_in_ < 2:
             raise ValueError(
-                "Noise is what is left when columns are shuffled one by one, which needs two "
-                "columns or more, and rows that the kernel is computed from."
+                "significance shuffles the columns one by one. It needs two columns or more, and "
+                "a kernel that is computed from them."
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         engine = self.expansion_.basis.engine
@@ -403,11 +402,7 @@ class KernelModel(Scores, TransformerMixin, Door):
 
         export_onnx(self, path, dtype=dtype)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the scores: the class in small letters, and a number."""
-        check_is_fitted(self)
-        name = type(self).__name__.lower()
-        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
+    get_feature_names_out: ClassVar[Any] = ClassNamePrefixFeaturesOutMixin.get_feature_names_out
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         expansion, pairs, problem = result.expansion, result.pairs, result.problem
@@ -441,15 +436,10 @@ class KernelModel(Scores, TransformerMixin, Door):
             sample = copied(sample) if sample.shape[0] >= problem.count else sample
             attributes["X_sample_"] = sample
             if result.vectors is None:
-                # As of a fit to all points: the largest score of a training row is positive. Where
-                # some stand for all these are the landmarks, which no order of the rows changes.
-                if problem.count > MODEL_ROWS:
-                    sample = sample[:: MODEL_ROWS // SIGN_ROWS]
-                    sample = sample if basis.points is None else basis.points
-                expansion = expansion.stretched(peak_signs(expansion.scores(sample)))
+                expansion = expansion.stretched(expansion.signs(sample, problem.count))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
-        if isinstance(task.weights, BesideColumn):
+        if isinstance(task.weights, ExtraColumn):
             function = SurveyOf(MODEL_ROWS, task.seed, task.weights)
             survey = rows.sum(function, "weights of sampled rows").sample
             attributes |= {"X_sample_": survey.rows, "_weights": survey.weights}
@@ -505,15 +495,15 @@ class KernelModel(Scores, TransformerMixin, Door):
         """The way back to rows, made once for an expansion."""
         if self._encoding is not None:
             raise ValueError(
-                "The model was fitted to objects or to a data frame of more than numbers, which "
-                "have no pre-images. Fit to columns of numbers, with no entry missing, for that."
+                "The model was fitted to objects or to a data frame of more than numbers, and "
+                "these have no pre-images. Fit to columns of numbers without missing entries."
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
         inverse: Inverse | None = facts.get("_way_back")
-        if inverse is None or not inverse.serves(self.expansion_, self.preimage):
+        if inverse is None or not inverse.serves(self.expansion_, plain(self.preimage)):
             rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
-            inverse = facts["_way_back"] = Inverse(self.expansion_, rows, self.preimage)
+            inverse = facts["_way_back"] = Inverse(self.expansion_, rows, plain(self.preimage))
         return inverse
 
     def __getstate__(self):
@@ -534,11 +524,7 @@ def error_sums(expansion: Any, rows: Any) -> np.ndarray:
 
 def copied(rows):
     """Rows of any library in memory of their own."""
-    if is_sparse(rows):
-        return rows.copy()
-    if isinstance(rows, np.ndarray):
-        return np.array(rows)
-    return array_namespace(rows).asarray(rows[:], copy=True)
+    return rows.copy() if is_sparse(rows) else array_namespace(rows).asarray(rows[:], copy=True)
 
 
 def score_kernel(kernel: Kernel) -> Kernel:

@@ -13,7 +13,7 @@ def contained(model, S, X):
     config = vars(model).get("_sklearn_output_config", {})
     wanted = config.get("transform", get_config()["transform_output"])
     names = model.get_feature_names_out
-    if is_cluster_table(S) and wanted != "default":
+    if wanted != "default" and is_cluster_table(S):
         raise ValueError(
             f"Scores of a table on a cluster stay there, and the configured output is {wanted!r}. "
             "Set transform='default', and convert what transform returns: toPandas(), to_pandas()."
@@ -34,6 +34,8 @@ def summary_rows(model) -> list[list[str]]:
     """What a fitted model is and how good, as names and texts; none of one not fitted."""
     facts = vars(model)
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
+    if kernel := kernel_text(model):
+        rows.insert(0, ["affinities" if "graph_" in facts else "kernel", kernel])
     inner = facts.get("model_") or facts.get("best_estimator_") or model
     if "certificate_" in vars(inner):
         statements = inner.certificate_.summary()
@@ -52,6 +54,14 @@ def certificate_of(name: str) -> property:
     return property(attrgetter(f"{name}.certificate_"), doc="That of the model within.")
 
 
+def kernel_text(model, form=str) -> str:
+    """The kernel of a fitted model, or the graph in its place; empty without either."""
+    facts = vars(model)
+    if neighbors := getattr(facts.get("graph_"), "n_neighbors", None):
+        return f"graph of the {neighbors} nearest rows"
+    return " ".join(form(facts["kernel_"]).split()) if "kernel_" in facts else ""
+
+
 def basis_text(basis) -> str:
     """What the directions are written in, and how many of these there are."""
     if basis.spans_data:
@@ -61,7 +71,6 @@ def basis_text(basis) -> str:
 
 # Fitted attributes that the summary shows: name, title and text.
 FACTS = (
-    ("kernel_", "kernel", str),
     ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),
     ("plan_", "method", lambda plan: plan.method),
     ("significance_", "above noise", lambda significance: significance.words()),

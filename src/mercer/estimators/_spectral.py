@@ -1,9 +1,9 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -23,12 +23,13 @@ from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
+from ..kernels.base import check_range
 from ..rows import Rows, in_memory, like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
-from ._checks import AT_LEAST_1, StrOptions, check_gram
+from ._checks import AT_LEAST_1, AUTO, SEARCHES, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
@@ -39,24 +40,24 @@ NAMES = {distances: name for name, distances in NEIGHBORS.items()}
 GRAPH_BYTES = 88
 # Rows on a cluster whose coordinates say what is positive.
 SIGN_ROWS = 20_000
+# What rows take that no graph can be made of.
+BY_KERNEL = "use affinity='rbf' with basis='landmarks', which takes rows wherever they are"
 # Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
 # already a share of them does.
 USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+# What gives affinities: a name, a function or a kernel.
+NAMED = StrOptions({"auto", *KERNELS, *NEIGHBORS})
+Affinity = Annotated[str | Kernel | Callable[..., Any], NAMED, callable, Kernel]
+
+
 class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
     With the parameters that all spectral methods have.
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
-        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
-        "neighbor_weights": [StrOptions({"uniform", "local"})],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "affinity_": NOT_SAVED,
         "kernel_": kept(Kernel),
@@ -70,10 +71,11 @@ class SpectralInput(Door):
         "_search_device": NOT_SAVED,
     }
 
-    affinity: str | Kernel | Callable[..., Any] = "auto"
-    n_neighbors: int | str | None = "auto"
-    neighbor_search: str = "auto"
-    neighbor_weights: str = "local"
+    _: KW_ONLY
+    affinity: Affinity = "auto"
+    n_neighbors: Annotated[int | str | None, AT_LEAST_1, AUTO, None] = "auto"
+    neighbor_search: Annotated[str, SEARCHES] = "auto"
+    neighbor_weights: Annotated[str, StrOptions({"uniform", "local"})] = "local"
     gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
@@ -108,12 +110,7 @@ class SpectralInput(Door):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
         if not basis.spans_data:
             return basis
-        if not isinstance(basis, bases.PointGram | bases.PrecomputedBasis):
-            raise ValueError(
-                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
-                "are on a cluster. Pass X.compute() if they fit into memory, or use "
-                "basis='landmarks', which works where they are."
-            )
+        self._check_in_one_place(basis)
         # A walk may stay where it is; and without its diagonal the matrix is not definite.
         solver = self.eigen_solver
         if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
@@ -124,12 +121,10 @@ class SpectralInput(Door):
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         map_, like = result.map, like_of(task.rows)
-        attributes = {
+        attributes = super()._attributes(result, plan, task) | {
             "affinity_": self._affinity(),
             "kernel_": task.kernel,
-            "map_": map_,
             "eigenvalues_": restore(result.pairs.values, like),
-            "certificate_": result.certificate,
             "plan_": plan,
         }
         if not map_.basis.spans_data and map_.basis.points is not None:
@@ -138,6 +133,10 @@ class SpectralInput(Door):
         if graph is None:
             return attributes
         reason = "; ".join(filter(None, [plan.reason, vars(self).get("_searched", "")]))
+        if isinstance(plan.solver, GraphArpack):
+            # Estimates of the others are for matrices that are not sparse.
+            chosen = replace(plan.chosen, method="arpack on the graph")
+            plan = replace(plan, chosen=chosen, estimates=(chosen,))
         return attributes | {"graph_": graph, "plan_": replace(plan, reason=reason)}
 
     def _at_rows(self, result, task) -> np.ndarray:
@@ -187,9 +186,13 @@ class SpectralInput(Door):
         array, is_graph = in_memory(rows), self.affinity_ in NEIGHBORS
         if array is None and not is_graph:
             return rows.map(at_rows(self.map_, then, tail))
-        array = rows.as_array(type(self).__name__)
+        array = rows.as_array("A graph of neighbors", instead="pass some of them at a time")
         self.kernel_.check(array)
+        if not array.shape[0]:
+            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         if is_graph:
+            if self.graph_.points is not None:
+                check_range(array, "Neighbors")
             array = self.graph_.rows(array, self._search_engine())
         return restore(then(self.map_.functions(array)), X)
 
@@ -228,6 +231,12 @@ class SpectralInput(Door):
             self._search_device = X.device
         rows = super()._open(X, reset=reset)
         if reset:
+            if in_memory(rows) is None and self._affinity() == "nearest_neighbors":
+                who, chosen = "A graph of neighbors", self.affinity == self.n_neighbors == "auto"
+                rows = rows._for_points(who, required=False)
+                if in_memory(rows) is None and not chosen:
+                    rows.as_array(who, instead=BY_KERNEL)
+                    rows = rows._for_points(who, required=True)
             self.affinity_ = self._affinity(rows)
         return rows
 
@@ -316,7 +325,12 @@ class SpectralInput(Door):
 
     def _check_counts(self, n: int) -> None:
         """Raise ValueError where more of something is asked for than there are rows."""
-        raise NotImplementedError
+        wanted = {name: vars(self).get(name) for name in ("n_clusters", "n_components")}
+        if self.affinity_ in NEIGHBORS:
+            wanted["n_neighbors"] = self._neighbors_of(n)
+        for name, asked in wanted.items():
+            if asked not in (None, "auto") and asked > n:
+                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device

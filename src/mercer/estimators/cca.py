@@ -1,9 +1,9 @@
 """Kernel canonical correlation analysis as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from math import isqrt
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from ..compute.arrays import Array
 from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
-from ..fitting.moments import BesideColumn
-from ..kernels import KERNELS, Kernel
+from ..fitting.moments import ExtraColumn
+from ..kernels import Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
-from ..rows import ArrayRows, beside, scores_of
-from ._checks import NOT_NEGATIVE, StrOptions, checked_array
-from ._door import Door, Fitted, kept
+from ..rows import ArrayRows, scores_of, with_extras
+from ._checks import MEASURES, NOT_NEGATIVE, WIDTHS, checked_array
+from ._door import NO_MATRIX, Door, Fitted, PointKernel, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
@@ -49,14 +49,13 @@ class PairScores(Scores):
         -------
         array of shape (n, n_components), or two of them; the Path of the file in place of X's
         """
-        X, y = beside(X, self.memory, y=y)
+        X, y = with_extras(X, self.memory, y=y)
         S = super().transform(X, out)
         if y is None:
             return S
         return S, restore(self.expansion_y_.scores(self._other_view(y)), y)
 
 
-@dataclass(eq=False, repr=False)
 class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel canonical correlation analysis: what two sets of columns of the same rows share.
 
@@ -146,12 +145,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
-        "regularization": [NOT_NEGATIVE],
-        "gamma_y": Door._parameter_constraints["gamma"],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "n_features_y_": kept("int e"),
         "kernel_": kept(Kernel),
@@ -166,9 +159,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
     n_components: int = 2
     _: KW_ONLY
-    kernel_y: str | Kernel | Callable[..., Any] | None = None
-    regularization: float = 0.01
-    gamma_y: float | str | None = None
+    kernel: PointKernel = "linear"
+    kernel_y: Annotated[str | Kernel | Callable | None, NO_MATRIX, callable, Kernel, None] = None
+    regularization: Annotated[float, NOT_NEGATIVE] = 0.01
+    gamma_y: Annotated[float | str | None, NOT_NEGATIVE, MEASURES, None, WIDTHS] = None
     basis: str | BasisRecipe = "auto"
     device: Any = None
     verbose: int = 0
@@ -191,7 +185,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         return self._fit(X, y)
 
     def _posing(self, y, rows, weights, sample_weight):
-        refuse_grid(self.basis, "canonical correlations", "other view")
+        refuse_grid(self.basis, "canonical correlations", "the other view")
         Y = self._other_view(y)
         check_count(rows.shape[0], Y.shape[0], SAME_ROWS)
 
@@ -233,16 +227,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         return min(EXACT_ROWS, isqrt(engine.memory // moment_bytes(2, engine)))
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        other = result.problem.other
-        return {
-            "kernel_": result.first.basis.kernel,
-            "kernel_y_": other.basis.kernel,
+        return super()._attributes(result, plan, task) | {
+            "kernel_": result.expansion.basis.kernel,
+            "kernel_y_": result.expansion_y.basis.kernel,
             "n_features_y_": result.problem.other_columns,
-            "expansion_": result.first,
-            "expansion_y_": result.second,
-            "correlations_": result.correlations,
-            "regularized_correlations_": result.regularized,
-            "certificate_": result.certificate,
         }
 
     def _warn(self, result, plan, task) -> None:
@@ -262,7 +250,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
-        X, y = beside(X, self.memory, y=y)
+        X, y = with_extras(X, self.memory, y=y)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)
@@ -282,7 +270,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
                 "of the same rows, (n_samples, n_features_y)."
             )
-        if isinstance(y, BesideColumn):
+        if isinstance(y, ExtraColumn):
             raise ValueError(
                 "KernelCCA reads the other view of each row into memory, and rows of a table on a "
                 "cluster have no order to match it by. Pass X and y as arrays, or use "

@@ -1,8 +1,7 @@
 """Image denoising by kernel PCA of patches."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -23,8 +22,8 @@ from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
-from ._door import Door, Fitted, all_or_nothing, kept
+from ._checks import AT_LEAST_1, FROM_2, NOT_NEGATIVE, POSITIVE, Count, Flag
+from ._door import NO_MATRIX, Door, Fitted, all_or_nothing, kept
 from .kernel_pca import KernelPCA, PreimageName, SolverName
 
 # Default width in median distances of the patches, components, and training patches: of
@@ -39,7 +38,6 @@ BLOCK, BLOCKS, FLATTEST, ENOUGH = 8, 30_000, 0.03, 200
 UNCLIPPED = 0.1
 
 
-@dataclass(eq=False, repr=False)
 class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
@@ -122,28 +120,16 @@ class PatchDenoiser(Door):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "patch_size": [Interval(Integral, 2, None, closed="left")],
-        "stride": [AT_LEAST_1],
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
-        "gamma": [POSITIVE, None],
-        "n_components": [AT_LEAST_1, None],
-        "threshold": [NOT_NEGATIVE, None],
-        "noise": [NOT_NEGATIVE, None],
-        "demean": ["boolean"],
-        "n_patches": [Interval(Integral, 2, None, closed="left"), None],
-    }
-
-    patch_size: int = 9
-    stride: int = 1
+    patch_size: Annotated[int, FROM_2] = 9
+    stride: Count = 1
     _: KW_ONLY
-    kernel: str | Kernel = "linear"
-    gamma: float | None = None
-    n_components: int | None = None
-    threshold: float | None = 2.7
-    noise: float | None = None
-    demean: bool = True
-    n_patches: int | None = None
+    kernel: Annotated[str | Kernel, NO_MATRIX, Kernel] = "linear"
+    gamma: Annotated[float | None, POSITIVE, None] = None
+    n_components: Annotated[int | None, AT_LEAST_1, None] = None
+    threshold: Annotated[float | None, NOT_NEGATIVE, None] = 2.7
+    noise: Annotated[float | None, NOT_NEGATIVE, None] = None
+    demean: Flag = True
+    n_patches: Annotated[int | None, FROM_2, None] = None
     eigen_solver: SolverName | Solver = "auto"
     preimage: PreimageName | Preimage = "auto"
     memory: int | str | None = None
@@ -163,26 +149,28 @@ class PatchDenoiser(Door):
         -------
         self
         """
-        self._validate_params()
-        originals = image if isinstance(image, list) else [image]
-        if not originals:
-            raise ValueError("There is no image in an empty list. Pass one image or several.")
-        images = [self._image(one) for one in originals]
-        if len({one.shape[2:] for one in images}) > 1:
-            raise ValueError("Some images have other channels than others. Pass images alike.")
-        channels = images[0].shape[2] if images[0].ndim == 3 else None
-        rng = check_random_state(self.random_state)
-        noises = [estimate_noise(one) for one in images] if self.noise is None else [self.noise]
-        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
-        count = self.n_patches or (LINEAR_PATCHES if linear else PATCHES)
-        P = self._without_mean(draw_patches(images, self.patch_size, count, rng), channels)[0]
-        flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-        attributes = {
-            "model_": None if flat else self._model(P, rng, originals[0]).fit(P),
-            "noise_": float(np.mean(noises)),
-            "n_channels_": channels,
-        }
         with all_or_nothing(self) as fresh:
+            fresh._validate_params()
+            originals = image if isinstance(image, list) else [image]
+            if not originals:
+                raise ValueError("There is no image in an empty list. Pass one image or several.")
+            images = [fresh._image(one) for one in originals]
+            if len({one.shape[2:] for one in images}) > 1:
+                raise ValueError("Some images have other channels than others. Pass images alike.")
+            channels = images[0].shape[2] if images[0].ndim == 3 else None
+            rng = check_random_state(fresh.random_state)
+            noises = (
+                [estimate_noise(one) for one in images] if fresh.noise is None else [fresh.noise]
+            )
+            linear = fresh.kernel == "linear" or isinstance(fresh.kernel, Linear)
+            count = fresh.n_patches or (LINEAR_PATCHES if linear else PATCHES)
+            P = fresh._without_mean(draw_patches(images, fresh.patch_size, count, rng), channels)[0]
+            flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
+            attributes = {
+                "model_": None if flat else fresh._model(P, rng, originals[0]).fit(P),
+                "noise_": float(np.mean(noises)),
+                "n_channels_": channels,
+            }
             fresh._adopt(attributes)
         return self
 
@@ -212,20 +200,16 @@ class PatchDenoiser(Door):
             )
         if self.model_ is None:
             return restore(image.copy(), original)
-        if not self._makes_two_passes():
+        # What the first pass gives shows how far to shrink the scores of a second.
+        linear = isinstance(self.model_.kernel_, Linear) and not self.n_components
+        if not linear or self.threshold is None or not self.noise_ > 0:
             return restore(self._pass(image, self.stride, self._clean), original)
         pilot = self._pass(image, min(max(self.stride, 2), self.patch_size), self._clean)
         rng = np.random.RandomState(0)
         P = draw_patches([pilot], self.patch_size, self.n_patches or LINEAR_PATCHES, rng)
-        model = self._model(self._without_mean(P, self.n_channels_)[0], rng, original)
-        model.fit(self._without_mean(P, self.n_channels_)[0])
-        second = partial(self._shrunk, model)
+        P = self._without_mean(P, self.n_channels_)[0]
+        second = partial(self._shrunk, self._model(P, rng, original).fit(P))
         return restore(self._pass(image, self.stride, second, pilot), original)
-
-    def _makes_two_passes(self) -> bool:
-        """Whether what the first pass gives shows how far to shrink the scores of a second."""
-        linear = isinstance(self.model_.kernel_, Linear)
-        return linear and self.threshold is not None and not self.n_components and self.noise_ > 0
 
     def _pass(self, image, stride, clean, *pilot):
         """The weighted mean of ``clean(patches)`` over all patches of an image."""
@@ -366,6 +350,10 @@ class PatchDenoiser(Door):
                 image = image.astype(float)
         if not np.isfinite(image).all():
             raise ValueError("The image contains NaN or infinity. Fill those pixels first.")
+        if np.abs(image).max() > np.sqrt(np.finfo(image.dtype).max) / image.size:
+            raise ValueError(
+                "Squares of the image's pixels overflow. Scale it: X / np.abs(X).max()."
+            )
         return image
 
 

@@ -1,10 +1,9 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -15,31 +14,28 @@ from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array, Same, is_foreign
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..kernels import Kernel, Precomputed
+from ..kernels import Precomputed
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
+from ..spectral.graph import lasting_ties
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted
+from ._door import NOT_SAVED, OF_POINTS, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._spectral import NEIGHBORS, SpectralInput, at_rows
+from ._spectral import Affinity, SpectralInput, at_rows
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8
 
 
-@dataclass(eq=False, repr=False)
 class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
-
-    _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
-    }
 
     n_components: int = 2
     _: KW_ONLY
     #: Vectors are then right to about this over the gap of their eigenvalues.
     tol: float = 1e-8
+    basis: Annotated[str | BasisRecipe, StrOptions(OF_POINTS), BasisRecipe] = "auto"
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "embedding_": Fitted("n k"),
@@ -68,15 +64,17 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     def _matrix(self, X, engine):
         A = super()._matrix(X, engine)
         if is_sparse(A) and isinstance(self._named_kernel(1), Precomputed):
-            self.pieces_ = connected_components(A, directed=False)[1]
+            own = 0 if self._rests else A.diagonal()
+            ties = lasting_ties(A, np.asarray(A.sum(axis=1)).ravel() - own)
+            self.pieces_ = connected_components(ties, directed=False)[1]
             # A row without ties has the eigenvalue zero.
-            sums = np.asarray(A.sum(axis=1)).ravel() - (0 if self._rests else A.diagonal())
+            sums = np.asarray(ties.sum(axis=1)).ravel() - own
             self._apart = apart = np.unique(self.pieces_[sums > 0]).size
             n = A.shape[0]
             if self.n_components > n - apart or 8 * n * self._wanted() > engine.memory:
                 raise ValueError(
                     f"The graph of {n:,} rows falls into {apart:,} pieces, more than "
-                    f"n_components={self.n_components} or memory allow for. Give more neighbors."
+                    f"n_components={self.n_components} or memory allow for. Raise n_neighbors."
                 )
         return A
 
@@ -89,10 +87,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
                 f"n_components={self.n_components} must be less than n_samples={n}: the first "
                 f"eigenvector is constant and left out. Give at most {n - 1}."
             )
-        if self.affinity_ in NEIGHBORS and self._neighbors_of(n) > n:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
-            )
+        super()._check_counts(n)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         p, map_, like = self._apart, result.map, like_of(task.rows)
@@ -100,22 +95,18 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         signs = peak_signs(V)
         later = {"values": map_.values[p:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, p:] * signs, **later)
-        attributes = super()._attributes(replace(result, map=map_), plan, task)
         k = V.shape[1]
         scale = np.broadcast_to(self._scale(map_), (k,))
         Y: Any = restore(V * signs * scale, like)
         if task.rows._elsewhere:
             Y = task.rows.map(at_rows(map_, partial(np.multiply, scale), (k,)))
-        pieces = {"pieces_": self.pieces_} if "pieces_" in vars(self) else {}
-        return (
-            attributes
-            | pieces
-            | {
-                "eigenvalues_": restore(result.pairs.values[p:], like),
-                "certificate_": result.certificate.without_first(p),
-                "embedding_": Y,
-            }
-        )
+        attributes = {name: x for name, x in vars(self).items() if name == "pieces_"}
+        attributes |= super()._attributes(replace(result, map=map_), plan, task)
+        return attributes | {
+            "eigenvalues_": restore(result.pairs.values[p:], like),
+            "certificate_": result.certificate.without_first(p),
+            "embedding_": Y,
+        }
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)
@@ -282,7 +273,6 @@ class SpectralEmbedding(GraphEmbedding):
     _title = "spectral embedding"
 
 
-@dataclass(eq=False, repr=False)
 class DiffusionMap(GraphEmbedding):
     """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
 
@@ -353,17 +343,13 @@ class DiffusionMap(GraphEmbedding):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
-        # Beyond, powers of the densities leave the range of float64.
-        "density_power": [Interval(Real, 0, 20, closed="both")],
-        "t": [NOT_NEGATIVE],
-    }
     _title, _rests = "diffusion map", True
 
     _: KW_ONLY
-    density_power: float = 0.5
-    t: float = 1
-    affinity: str | Kernel | Callable[..., Any] = "rbf"
+    # Beyond 20, powers of the densities leave the range of float64.
+    density_power: Annotated[float, Interval(Real, 0, 20, closed="both")] = 0.5
+    t: Annotated[float, NOT_NEGATIVE] = 1
+    affinity: Affinity = "rbf"
 
     def _problem(self, task, basis):
         basis, alpha = self._without_diagonal(basis), float(self.density_power)

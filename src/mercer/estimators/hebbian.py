@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
-from ..bases import BasisRecipe, PointBasis, PointGram, PrecomputedBasis
+from ..bases import BasisRecipe, PointBasis, PointGram
 from ..compute import Array, Same, format_bytes, is_sparse, match_sparsity, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
@@ -20,8 +19,20 @@ from ..kernels.function import NO_BATCHES, Objects
 from ..rows import Rows, like_rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
-from ._door import Fitted, become, kept, unfitted
+from ._checks import (
+    FADING,
+    FINITE,
+    FROM_0,
+    FROM_2,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    UNIT,
+    Count,
+    Flag,
+    StrOptions,
+)
+from ._door import OF_POINTS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 
 # Copies of the Gram matrix of the points that are held at once while points are removed.
@@ -32,7 +43,10 @@ OVERSAMPLING = 10
 LARGEST_ENTRY = 1e9
 
 
-@dataclass(eq=False, repr=False)
+# Gains by name, and the estimates of eigenvalues that they use.
+GAIN, ESTIMATES = StrOptions(set(hebbian.GAINS)), StrOptions({"outputs", "product", "running"})
+
+
 class HebbianKernelPCA(KernelModel):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 
@@ -168,25 +182,6 @@ class HebbianKernelPCA(KernelModel):
     (1797, 5)
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "gain": [StrOptions(set(hebbian.GAINS)), hebbian.ConstantGain, hebbian.AutoGain],
-        "eta0": [POSITIVE, None],
-        "mu": [NOT_NEGATIVE, None],
-        "xi": [Interval(Real, 0, 1, closed="both")],
-        "rho0": [Interval(Real, None, None, closed="neither")],
-        "eigenvalue_estimate": [StrOptions({"outputs", "product", "running"})],
-        "scale": [POSITIVE, None],
-        "n_passes": [AT_LEAST_1],
-        "oversampling": [Interval(Integral, 0, None, closed="left"), None],
-        "block": [AT_LEAST_1],
-        "readout": [StrOptions(set(hebbian.READOUTS))],
-        "track_excess": ["boolean"],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
-        "budget": [Interval(Integral, 2, None, closed="left"), None],
-        "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
-        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
-    }
-
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
         "history_": Fitted(hebbian.History),
@@ -203,23 +198,23 @@ class HebbianKernelPCA(KernelModel):
     _: KW_ONLY
     kernel: Any = "rbf"
     gamma: Any = "auto"
-    gain: Any = "auto"
-    eta0: float | None = None
-    mu: float | None = None
-    xi: float = 0.99
-    rho0: float = 0.0
-    eigenvalue_estimate: str = "outputs"
-    scale: float | None = None
-    n_passes: int = 10
-    oversampling: int | None = None
-    block: int = 128
-    readout: str = "ritz"
+    gain: Annotated[Any, GAIN, hebbian.ConstantGain, hebbian.AutoGain] = "auto"
+    eta0: Annotated[float | None, POSITIVE, None] = None
+    mu: Annotated[float | None, NOT_NEGATIVE, None] = None
+    xi: Annotated[float, UNIT] = 0.99
+    rho0: Annotated[float, FINITE] = 0.0
+    eigenvalue_estimate: Annotated[str, ESTIMATES] = "outputs"
+    scale: Annotated[float | None, POSITIVE, None] = None
+    n_passes: Count = 10
+    oversampling: Annotated[int | None, FROM_0, None] = None
+    block: Count = 128
+    readout: Annotated[str, StrOptions(set(hebbian.READOUTS))] = "ritz"
     tol: float = 0.0
-    track_excess: bool = False
-    forgetting: float = 1.0
-    budget: int | None = None
-    novelty: Any = None
-    basis: str | BasisRecipe = "auto"
+    track_excess: Flag = False
+    forgetting: Annotated[float, FADING] = 1.0
+    budget: Annotated[int | None, FROM_2, None] = None
+    novelty: Annotated[Any, SHARE, Novelty, None] = None
+    basis: Annotated[str | BasisRecipe, StrOptions(OF_POINTS), BasisRecipe] = "auto"
     copy_X: bool = True
     callback: Callable[..., Any] | None = None
 
@@ -293,12 +288,7 @@ class HebbianKernelPCA(KernelModel):
     def _problem(self, task, basis):
         if not basis.spans_data:
             return self._rowwise(task, basis)
-        if not isinstance(basis, PointGram | PrecomputedBasis):
-            raise ValueError(
-                "HebbianKernelPCA with basis='points' needs all rows in one place, and they are on "
-                "a cluster. Pass X.compute() if they fit into memory, or use basis='landmarks', "
-                "which reads them in their order."
-            )
+        self._check_in_one_place(basis)
         if basis.size < 2:
             raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
         need, memory = 3 * 8 * basis.size**2, task.engine.memory
@@ -322,7 +312,7 @@ class HebbianKernelPCA(KernelModel):
         asked = [name for name, is_set in facts.items() if is_set]
         if asked:
             raise ValueError(
-                f"{asked[0]}= is about coefficients of all rows, and with {basis.noun} there are "
+                f"{asked[0]}= needs a coefficient for each row, and with {basis.noun} there are "
                 "none. Leave it out, or use basis='points', which needs all rows in one place."
             )
         problem: Any = components_problem(task, basis)

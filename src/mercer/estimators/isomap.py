@@ -1,9 +1,8 @@
 """Isomap as a scikit-learn estimator: classical scaling of distances along a graph of neighbors."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from itertools import combinations
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -14,10 +13,11 @@ from ..compute import format_bytes, make_engine, restore, row_blocks
 from ..compute.arrays import Same
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan
+from ..kernels.base import check_range
 from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
-from ._checks import AT_LEAST_1, ROW_NUMBERS, Interval, StrOptions
+from ._checks import SEARCHES, Count
 from ._door import NOT_SAVED, Door, Fitted, kept
 from .mds import ClassicalMDS
 
@@ -27,7 +27,6 @@ PATH_BYTES = 24
 MOST_PIECES = 100
 
 
-@dataclass(eq=False, repr=False)
 class Isomap(ClassicalMDS):
     """Isomap: coordinates whose distances are those along the rows, from neighbor to neighbor.
 
@@ -85,12 +84,6 @@ class Isomap(ClassicalMDS):
     4.0
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
-        "n_neighbors": [AT_LEAST_1],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
-        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = ClassicalMDS._fitted | {
         "graph_": kept("n n sparse"),
         "_rows": kept("n d real sparse"),
@@ -106,11 +99,9 @@ class Isomap(ClassicalMDS):
     metric_params: ClassVar[Any] = None  # type: ignore[misc]
     correction: ClassVar[Any] = None  # type: ignore[misc]
 
-    n_components: float = 2
     _: KW_ONLY
-    n_neighbors: int = 5
-    landmarks: Any = None
-    neighbor_search: str = "auto"
+    n_neighbors: Count = 5
+    neighbor_search: Annotated[str, SEARCHES] = "auto"
 
     def transform(self, X: Same) -> Same:
         """Coordinates of new rows, whose paths begin at their nearest training rows.
@@ -126,8 +117,9 @@ class Isomap(ClassicalMDS):
         array of shape (n, n_components)
         """
         check_is_fitted(self)
-        like, X = X, self._array(X, reset=False)
+        like, X = X, self._array(X, type(self).__name__)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
+        check_range(X, "Neighbors")
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
         Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())
         # Rows with the same neighbors together, since paths are found once for each of these.
@@ -213,9 +205,7 @@ def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
     if count == 1:
         return graph
     if count > MOST_PIECES:
-        raise ValueError(
-            f"The graph of neighbors falls into {count:,} pieces. Give a larger n_neighbors."
-        )
+        raise ValueError(f"The graph of neighbors falls into {count:,} pieces. Raise n_neighbors.")
     tell(
         f"The graph of neighbors falls into {count} pieces. Every two pieces were joined by the "
         "shortest edge between them, so distances between pieces are unreliable. Raise "

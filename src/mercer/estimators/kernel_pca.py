@@ -2,9 +2,9 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import KW_ONLY, replace
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -21,13 +21,13 @@ from ..rows import (
     State,
     Step,
     SummedRows,
-    beside,
     lazy_like,
     like_of,
     merge,
+    with_extras,
 )
 from ..solvers import Solver
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ._checks import AT_LEAST_1, AUTO, FROM_0, NOT_NEGATIVE, SHARE, Flag
 from ._door import Fitted, become, unfitted
 from ._model import KernelModel, score_kernel
 from ._output import contained
@@ -38,7 +38,6 @@ SolverName = Literal["auto", "dense", "arpack", "randomized", "lobpcg", "krylov"
 PreimageName = Literal["auto", "fixed-point", "distance", "ridge"]
 
 
-@dataclass(eq=False, repr=False)
 class KernelPCA(KernelModel):
     """Kernel principal component analysis, exact and within a memory budget.
 
@@ -224,29 +223,20 @@ class KernelPCA(KernelModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
-        "alpha": [NOT_NEGATIVE],
-        "fit_inverse_transform": ["boolean"],
-        "max_iter": [AT_LEAST_1, None],
-        "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "remove_zero_eig": ["boolean"],
-    }
-
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "dual_coef_": Fitted("t d"),
         "X_transformed_fit_": Fitted("t r"),
     }
 
-    n_components: int | float | None = None
+    n_components: Annotated[int | float | None, AT_LEAST_1, SHARE, None] = None
     _: KW_ONLY
-    alpha: float = 1.0
-    fit_inverse_transform: bool = False
+    alpha: Annotated[float, NOT_NEGATIVE] = 1.0
+    fit_inverse_transform: Flag = False
     eigen_solver: SolverName | Solver = "auto"
     tol: float = 0
-    max_iter: int | None = None
-    iterated_power: int | Literal["auto"] = "auto"
-    remove_zero_eig: bool = False
+    max_iter: Annotated[int | None, AT_LEAST_1, None] = None
+    iterated_power: Annotated[int | Literal["auto"], FROM_0, AUTO] = "auto"
+    remove_zero_eig: Flag = False
     copy_X: bool = True
     basis: BasisName | BasisRecipe = "auto"
     preimage: PreimageName | Preimage = "auto"
@@ -282,7 +272,7 @@ class KernelPCA(KernelModel):
         of the training rows are the scaled eigenvectors.
         """
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         self.fit(X, y, sample_weight=sample_weight)
         plain = sample_weight is None and not self._needs_target
         if not self.expansion_.basis.spans_data or not plain:
@@ -328,7 +318,7 @@ class KernelPCA(KernelModel):
         if first_row is not None and not (isinstance(first_row, Integral) and first_row >= 0):
             raise ValueError(f"first_row={first_row!r} must be a whole number from 0, or None.")
         read = y if self._needs_target else None
-        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
+        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
         given = {"y": y, "sample_weight": sample_weight}
         given = {name: to_numpy(x) for name, x in given.items() if x is not None}
         fresh, step = unfitted(self), vars(self).get("_step")
@@ -391,7 +381,7 @@ class KernelPCA(KernelModel):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.fit(rows, **rows.beside)
+                self.fit(rows, **rows.extras)
             except NextPass as missing:
                 return missing.step  # its warnings come again
         for warning in caught:

@@ -1,9 +1,9 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..bases import BasisRecipe
 from ..compute import format_bytes, is_sparse, make_engine, parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import InvalidParameterError, ModelFileError, tell
+from ..exceptions import ModelFileError, tell
 from ..files import is_arrow, table_like
 from ..fitting.choosing import warn_unconverged
 from ..kernels import Kernel
@@ -22,7 +22,7 @@ from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
     ROW_NUMBERS,
-    Interval,
+    SHARE,
     StrOptions,
     checked_array,
     in_main_memory,
@@ -46,7 +46,6 @@ class Chosen(BasisRecipe):
         return None
 
 
-@dataclass(eq=False, repr=False)
 class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Classical multidimensional scaling: points whose distances are those given.
 
@@ -170,14 +169,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     _title = "classical scaling"
     copy_X = True
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
-        "dissimilarity": [str, callable],
-        "metric": [str, callable, None],
-        "metric_params": [dict, None],
-        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), ROW_NUMBERS, None],
-        "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
         "embedding_": Fitted("n p"),
@@ -194,16 +185,15 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "_distance": Fitted(SAVED),
         "_anchors": Fitted("a d real sparse"),
         "_points": NOT_SAVED,
-        "_rectangular": Fitted(bool),  # of earlier versions
     }
 
-    n_components: float = 2
+    n_components: Annotated[float, AT_LEAST_1, SHARE] = 2
     _: KW_ONLY
-    dissimilarity: Any = "euclidean"
-    metric: Any = None
-    metric_params: dict[str, Any] | None = None
-    landmarks: Any = None
-    correction: str | None = None
+    dissimilarity: Annotated[Any, str, callable] = "euclidean"
+    metric: Annotated[Any, str, callable, None] = None
+    metric_params: Annotated[dict[str, Any] | None, dict, None] = None
+    landmarks: Annotated[Any, AT_LEAST_1, SHARE, ROW_NUMBERS, None] = None
+    correction: Annotated[str | None, StrOptions({"lingoes"}), None] = None
     tol: float = 0
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None
@@ -247,7 +237,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         check_is_fitted(self)
         if self._is_precomputed():
-            X = self._array(X, reset=False)
+            X = self._array(X, type(self).__name__)
             distances.check_entries(X, "X")
             return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
         rows, linear = self._open(X, reset=False), isinstance(self.map_, scaling.LinearMap)
@@ -299,18 +289,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _open(self, X, *, reset: bool) -> Rows:
         """Rows, in one place unless there are landmarks: files that fit are read."""
-        if reset and self.correction == "cailliez":
-            raise InvalidParameterError(
-                "correction='cailliez' is gone. Use correction='lingoes', which makes distances "
-                "between any number of points Euclidean.",
-                parameter="correction",
-            )
         if reset and self.metric is not None and self.dissimilarity != "euclidean":
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
         if self._has_matrix() or (reset and self.landmarks is None):
             rows: Any = open_rows(X, Opening(self.memory))
             if in_memory(rows) is None:
-                array = rows.as_array(type(self).__name__)
+                instead = "give landmarks=500" + " and rows, not distances" * self._has_matrix()
+                array = rows.as_array(type(self).__name__, instead=instead)
                 named = rows.names is not None and is_arrow(X)
                 X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)
@@ -327,7 +312,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if is_sparse(X):
             X = self._dense(X)
         if not self._is_precomputed():
-            return super()._check(X, reset)
+            X = super()._check(X, reset)
+            return self._dense(X) if is_sparse(X) else X  # a frame of sparse columns
         X = in_main_memory(X, type(self).__name__)
         if reset and isinstance(X, np.memmap):
             return validate_data(self, X, skip_check_array=True)
@@ -343,6 +329,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _dense(self, X) -> np.ndarray:
         """Sparse rows as dense ones: distances are taken between these."""
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected rows of numbers, got a sparse array of shape {X.shape}. Pass a matrix."
+            )
         if self._is_precomputed():
             raise ValueError(
                 "A sparse matrix of distances does not say whether an entry that it leaves out is "
@@ -366,7 +356,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return False
 
     def _check_precomputed(self, rows, weights) -> None:
-        X: Any = in_memory(rows)
+        X: Any = rows.as_array("A matrix of distances")
         if self.landmarks is None:
             distances.check_matrix(X)
         elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):
@@ -413,23 +403,17 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return scaling.landmark_problem(task, distance, self.correction, marks)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        spectrum, problem = result.spectrum, result.problem
-        (strain, stress), rows, Y = result.misfit, task.rows, result.embedding
+        spectrum, problem, rows, Y = result.spectrum, result.problem, task.rows, result.embedding
         room = task.engine.memory // COORDINATE_COPIES
-        fits = rows._elsewhere or 8 * problem.n_rows * len(result.values) <= room
+        fits = rows._elsewhere or 8 * problem.n_rows * len(result.eigenvalues) <= room
         if Y is None and fits:
             Y = rows.map(replace(problem.first, map=result.map).of_rows())
-        kept = {"embedding_": Y, "_points": vars(self).get("_points")}
-        return {name: value for name, value in kept.items() if value is not None} | {
-            "map_": result.map,
-            "eigenvalues_": result.values,
-            "strain_": strain,
-            "stress_": stress,
-            "goodness_of_fit_": spectrum.goodness_of_fit(result.values),
+        attributes = super()._attributes(result, plan, task)
+        attributes |= {"embedding_": Y, "_points": vars(self).get("_points")}
+        return {name: value for name, value in attributes.items() if value is not None} | {
+            "goodness_of_fit_": spectrum.goodness_of_fit(result.eigenvalues),
             "least_eigenvalue_": spectrum.least,
             "negative_share_": spectrum.negative_share,
-            "spectrum_": spectrum,
-            "certificate_": result.certificate,
             "correction_constant_": problem.constant,
             "landmark_indices_": problem.index,
             "_anchors": problem.anchors,
@@ -438,7 +422,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _warn(self, result, plan, task) -> None:
         warn_unconverged(result.pairs, task.tol)
-        missing, asked = int(np.sum(result.values <= 0)), len(result.values)
+        missing, asked = int(np.sum(result.eigenvalues <= 0)), len(result.eigenvalues)
         if missing and result.spectrum.negative_share > ROUNDING:
             tell(
                 f"{asked - missing} of {asked} dimensions have a positive eigenvalue; the others "

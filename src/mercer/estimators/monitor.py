@@ -1,9 +1,9 @@
 """Monitoring of a process: control charts of kernel PCA, and the sensors behind their alarms."""
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -27,7 +27,7 @@ from ..relatives.monitor import (
     statistics_of,
     time_blocks,
 )
-from ._checks import Interval, StrOptions
+from ._checks import FADING, FROM_0, Flag, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from .kernel_pca import KernelPCA
@@ -49,7 +49,10 @@ LARGEST = 1e150
 LEAST_VARIANCE = 1e-10
 
 
-@dataclass(eq=False, repr=False)
+# Kernels of numbers.
+NUMERIC = StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"})
+
+
 class ProcessMonitor(Detector):
     """Control charts of a process from rows of its normal operation, in the order of time.
 
@@ -150,25 +153,16 @@ class ProcessMonitor(Detector):
         "readings_": kept("t w"),
     }
     certificate_ = certificate_of("model_")
-    _parameter_constraints: ClassVar[dict] = Detector._parameter_constraints | {
-        "kernel": [
-            StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"}),
-            callable,
-            Kernel,
-        ],
-        "lags": [Interval(Integral, 0, None, closed="left")],
-        "smoothing": [Interval(Real, 0, 1, closed="right"), tuple, list, None],
-        "whiten": ["boolean"],
-    }
     _sparse = _of_columns = False
     _least_rows = BLOCKS
 
     _: KW_ONLY
+    kernel: Annotated[str | Kernel | Callable, NUMERIC, callable, Kernel] = "rbf"
     gamma: float | str | None = "auto"
-    lags: int = 0
-    smoothing: float | tuple[int, int] | None = None
-    whiten: bool = True
-    false_alarms: float = 0.01
+    lags: Annotated[int, FROM_0] = 0
+    smoothing: Annotated[float | tuple[int, int] | None, FADING, tuple, list, None] = None
+    whiten: Flag = True
+    false_alarms: Share = 0.01
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal operation and the limits.
@@ -184,18 +178,18 @@ class ProcessMonitor(Detector):
         self
         """
         with all_or_nothing(self) as fresh:
-            rows, rng = fresh._training_rows(X), check_random_state(self.random_state)
+            rows, rng = fresh._training_rows(X), check_random_state(fresh.random_state)
             kernel = fresh._kernel_for(rows, rng)
             held = np.empty((len(rows), 2))
             correlated = memory_of(rows, len(rows) // (2 * BLOCKS))
             with trials():
-                for others, block in time_blocks(len(rows), BLOCKS, self.lags + correlated):
+                for others, block in time_blocks(len(rows), BLOCKS, fresh.lags + correlated):
                     fold = Learned.of(fresh, rows[others], kernel, rng)
                     held[block] = fold.statistics(rows[block])
             learned = Learned.of(fresh, rows, kernel, rng)
             means = held.mean(axis=0)
-            held = smoothed(held, self.smoothing, means)
-            at = limits_of(held, self.false_alarms)
+            held = smoothed(held, fresh.smoothing, means)
+            at = limits_of(held, fresh.false_alarms)
             expansion, last = learned.model.expansion_, learned.scaled(rows[at[1:]])
             threshold = float(held[at[1], 1]) + rounding_at(expansion, last)
             spe = fresh._within_reach(threshold, held[:, 1], learned.model)
@@ -298,6 +292,12 @@ class ProcessMonitor(Detector):
                 f"{format_bytes(size)}, and memory= allows {format_bytes(memory)}. Give every k-th "
                 "row, fewer lags or more memory."
             )
+        sizes = np.abs(rows).max(axis=0)
+        if np.any((sizes > LARGEST) | ((sizes > 0) & (sizes < 1 / LARGEST))):
+            raise ValueError(
+                f"Sensors hold numbers of up to {sizes.max():.1e}, and they must be from "
+                f"{1 / LARGEST:.0e} to {LARGEST:.0e}. Scale the columns."
+            )
         constant = np.flatnonzero(rows.std(axis=0) <= CONSTANT * np.abs(rows.mean(axis=0)))
         if constant.size:
             names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(d)])
@@ -349,7 +349,7 @@ class Learned(NamedTuple):
         """T-squared and SPE of rows, (n, 2)."""
         variances = to_numpy(self.model.explained_variance_).astype(float)
         least = LEAST_VARIANCE * variances.max(initial=0)
-        precisions = np.where(variances > least, 1 / np.maximum(variances, least), 0.0)
+        precisions = np.divide(1, variances, np.zeros_like(variances), where=variances > least)
         function = partial(statistics_of, precisions=precisions)
         of_rows = OfExpansion(self.model.expansion_, function, (2,), "statistics")
         return to_numpy(self.model._open(self.scaled(rows), reset=False).map(of_rows))

@@ -1,10 +1,9 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from math import isqrt
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,8 +16,8 @@ from ..files import is_cluster_table
 from ..fitting.expansion import KernelExpansion, OfExpansion
 from ..kernels import KERNELS, Kernel
 from ..rows import in_memory
-from ._checks import AT_LEAST_1, Interval, StrOptions, names_of_parameters
-from ._door import Door, Fitted, all_or_nothing, kept
+from ._checks import AT_LEAST_1, SHARE, Interval, Share, names_of_parameters
+from ._door import Door, Fitted, PointKernel, all_or_nothing, kept
 from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
@@ -36,25 +35,18 @@ TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 ROW_COPIES = 16
 
 
-@dataclass(eq=False, repr=False)
 class Detector(OutlierMixin, Door):
     """What detectors share: components of normal rows, scores of new ones and a verdict."""
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "false_alarms": [Interval(Real, 0, 1)],
-    }
-
-    n_components: int | float | None = None
+    n_components: Annotated[int | float | None, AT_LEAST_1, SHARE, None] = None
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "rbf"
+    kernel: PointKernel = "rbf"
     gamma: float | str | None = "median"
     degree: float = 3
     coef0: float = 1
     kernel_params: dict[str, Any] | None = None
     basis: BasisName | BasisRecipe = "auto"
-    false_alarms: float = 0.05
+    false_alarms: Share = 0.05
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None
     n_jobs: int | None = None
@@ -65,8 +57,8 @@ class Detector(OutlierMixin, Door):
         scores = self.score_samples(X)
         if is_cluster_table(X):
             raise ValueError(
-                "Scores of a table on a cluster are a column of it. Use score_samples(X): rows are "
-                f"novel whose score is below offset_, {self.offset_:.6g}."
+                "Results for a table on a cluster are columns of it. Use score_samples(X): rows "
+                f"with a score below offset_, {self.offset_:.6g}, are novel."
             )
         return scores - self.offset_
 
@@ -110,7 +102,6 @@ class Detector(OutlierMixin, Door):
         return KernelPCA(**shared | changes | settings, copy_X=False)
 
 
-@dataclass(eq=False, repr=False)
 class NoveltyDetector(Detector):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
@@ -191,14 +182,10 @@ class NoveltyDetector(Detector):
     }
     certificate_ = certificate_of("model_")
     _least_rows = 3
-    _parameter_constraints: ClassVar[dict] = Detector._parameter_constraints | {
-        "outliers": [Interval(Real, 0, 0.5, closed="left"), None],
-        "holdout": [Interval(Real, 0, 1)],
-    }
 
     _: KW_ONLY
-    outliers: float | None = None
-    holdout: float = 0.2
+    outliers: Annotated[float | None, Interval(Real, 0, 0.5, closed="left"), None] = None
+    holdout: Share = 0.2
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.

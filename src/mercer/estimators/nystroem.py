@@ -1,7 +1,7 @@
 """Nystroem features: coordinates whose inner products are the kernel, as landmarks know it."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from ..fitting.expansion import KernelExpansion
 from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector
 from ..selectors.base import row_keys
-from ._checks import StrOptions
+from ._checks import FINITE, NOT_NEGATIVE, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
-@dataclass(repr=False, eq=False)
 class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Features whose inner products are those of the kernel, by landmarks.
 
@@ -70,11 +69,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     (1797, 50)
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "degree": [*Door._parameter_constraints["degree"], None],
-        "coef0": [*Door._parameter_constraints["coef0"], None],
-        "selector": [StrOptions(set(SELECTORS)), Selector, None],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "kernel_": kept(Kernel),
         "expansion_": kept("KernelExpansion d r"),
@@ -84,10 +78,10 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     kernel: str | Kernel | Any = "rbf"
     _: KW_ONLY
-    coef0: float | None = None  # type: ignore[assignment]
-    degree: float | None = None  # type: ignore[assignment]
+    coef0: Annotated[float | None, FINITE, None] = None  # type: ignore[assignment]
+    degree: Annotated[float | None, NOT_NEGATIVE, None] = None  # type: ignore[assignment]
     n_components: int = 100
-    selector: str | Selector | None = None
+    selector: Annotated[str | Selector | None, StrOptions(set(SELECTORS)), Selector, None] = None
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Choose landmarks among the rows of X.
@@ -105,22 +99,22 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         with all_or_nothing(self) as fresh:
             original, (X, numbers) = X, fresh._array_or_sample(X)
-            if numbers is not None and len(numbers) < self.n_components:
+            if numbers is not None and len(numbers) < fresh.n_components:
                 tell(
                     f"Landmarks are chosen from {len(numbers):,} sampled rows, and "
-                    f"n_components={self.n_components:,}: these are all. Raise memory for more."
+                    f"n_components={fresh.n_components:,}: these are all. Raise memory for more."
                 )
             if X.dtype != fresh._dtype and isinstance(X, np.memmap):
                 X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
-            if self._is_precomputed():
+            if fresh._is_precomputed():
                 raise ValueError(
                     "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
                     "computed from the data, or KernelPCA."
                 )
-            kernel, engine, asked = fresh._make_kernel(X), self._make_engine(X), self.selector
+            kernel, engine, asked = fresh._make_kernel(X), fresh._make_engine(X), fresh.selector
             selector = SELECTORS[asked]() if isinstance(asked, str) else asked
-            recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-            basis = recipe.build(kernel, X, engine, self._make_rng())
+            recipe = Landmarks(min(fresh.n_components, X.shape[0]), selector)
+            basis = recipe.build(kernel, X, engine, fresh._make_rng())
             fresh._adopt(basis, None, (X, numbers, not is_cluster_table(original)))
         return self
 

@@ -27,7 +27,7 @@ from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ..progress import PassBar
 from ._checks import AT_LEAST_1, POSITIVE, Several, StrOptions
-from ._door import Door, Fitted, all_or_nothing, kept
+from ._door import NO_MATRIX, Door, Fitted, all_or_nothing, kept
 from ._inverse import check_dense
 from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -112,7 +112,6 @@ class Selection(Shown):
         )
 
 
-@dataclass(eq=False, repr=False)
 class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
@@ -179,13 +178,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
-        "noise": [POSITIVE, StrOptions({"hidden"}), None],
-        "widths": [Several(POSITIVE), None],
-        "n_components": [AT_LEAST_1, Several(AT_LEAST_1), None],
-        "model": [KernelPCA, None],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "best_estimator_": kept("KernelPCA d"),
         "best_params_": kept(dict),
@@ -194,12 +186,12 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     certificate_ = certificate_of("best_estimator_")
     _least_rows = 4
 
-    kernel: str | Kernel = "rbf"
+    kernel: Annotated[str | Kernel, NO_MATRIX, Kernel] = "rbf"
     _: KW_ONLY
-    noise: Any = None
-    widths: Any = None
-    n_components: Any = None
-    model: Any = None
+    noise: Annotated[Any, POSITIVE, StrOptions({"hidden"}), None] = None
+    widths: Annotated[Any, Several(POSITIVE), None] = None
+    n_components: Annotated[Any, AT_LEAST_1, Several(AT_LEAST_1), None] = None
+    model: Annotated[Any, KernelPCA, None] = None
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -1,9 +1,8 @@
 """Spectral clustering as a scikit-learn estimator."""
 
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,8 +14,8 @@ from ..compute.arrays import is_dask
 from ..exceptions import ModelFileError, tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions, eigengaps
-from ._checks import AT_LEAST_1, Interval, StrOptions
-from ._door import NOT_SAVED, Fitted, kept
+from ._checks import AT_LEAST_1, AUTO, FROM_2, Count, StrOptions
+from ._door import NOT_SAVED, OF_POINTS, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput, at_rows
 
@@ -28,7 +27,6 @@ TURNED_ROWS = 2**16
 NEARLY_ALL = 0.99
 
 
-@dataclass(eq=False, repr=False)
 class SpectralClustering(
     ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput
 ):
@@ -53,9 +51,9 @@ class SpectralClustering(
         "precomputed_nearest_neighbors" the same from given distances, (n_samples, n_samples), dense
         or sparse, or from a pair of arrays (indices, distances), both (n_samples, k). Any kernel
         of `mercer.KernelPCA`, by name or as an object, a function of two rows, or "precomputed":
-        its row sums must be positive. "auto" is "nearest_neighbors" where rows are in one place
-        and the graph fits `memory`, and "rbf" elsewhere, or where `gamma`, `basis` or a solver for
-        definite matrices is given.
+        its row sums must be positive. "auto" is "nearest_neighbors" where rows are not on a
+        cluster and they and the graph fit `memory`, and "rbf" elsewhere, or where `gamma`, `basis`
+        or a solver for definite matrices is given.
 
     n_neighbors : int, "auto" or None, default="auto"
         Neighbors of a row in such a graph, itself among them. "auto" is 10, or a quarter of the
@@ -209,14 +207,6 @@ class SpectralClustering(
     100
     """
 
-    _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "n_clusters": [AT_LEAST_1, StrOptions({"auto"})],
-        "max_clusters": [Interval(Integral, 2, None, closed="left")],
-        "n_components": [AT_LEAST_1, None],
-        "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
-        "assign_labels": [StrOptions(set(ASSIGNING))],
-        "n_init": [AT_LEAST_1],
-    }
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "labels_": Fitted("n int"),
         "assignment_": kept("Centers|Rotated|Pivoted q"),
@@ -227,12 +217,13 @@ class SpectralClustering(
     }
     _title = "spectral clustering"
 
-    n_clusters: Any = 8
+    n_clusters: Annotated[Any, AT_LEAST_1, AUTO] = 8
     _: KW_ONLY
-    max_clusters: int = 20
-    n_components: int | None = None
-    assign_labels: str = "kmeans"
-    n_init: int = 10
+    max_clusters: Annotated[int, FROM_2] = 20
+    n_components: Annotated[int | None, AT_LEAST_1, None] = None
+    assign_labels: Annotated[str, StrOptions(set(ASSIGNING))] = "kmeans"
+    n_init: Count = 10
+    basis: Annotated[str | BasisRecipe, StrOptions(OF_POINTS | {"fourier"}), BasisRecipe] = "auto"
     tol: float = 1e-5
 
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -308,14 +299,6 @@ class SpectralClustering(
         if reset:
             self._rows = rows.shape[0]
         return rows
-
-    def _check_counts(self, n: int) -> None:
-        wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
-        if self.affinity_ in NEIGHBORS:
-            wanted["n_neighbors"] = self._neighbors_of(n)
-        for name, asked in wanted.items():
-            if asked not in (None, "auto") and asked > n:
-                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         shared, values = super()._attributes(result, plan, task), result.pairs.values

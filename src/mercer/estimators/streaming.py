@@ -14,17 +14,16 @@ from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..bases.points import wide_rows
 from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, stack_rows
-from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import RowSample, pack, unpack
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..kernels.function import NO_BATCHES, Objects
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, beside, in_memory, like_of, like_rows
+from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows, with_extras
 from ..selectors import Novelty
 from ..stream.components import (
     BatchRecord,
@@ -37,7 +36,7 @@ from ..stream.components import (
 )
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
-from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
+from ._checks import FADING, Count, Interval, StrOptions, checked_weights
 from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
@@ -50,6 +49,10 @@ COMPONENTS = {
 }
 # A warning is given if more than this share of a batch's energy is outside a full dictionary.
 LOST_TOO_MUCH = 0.05
+
+
+# Spans by name.
+SPANS = StrOptions({"dictionary", "features", "fourier"})
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,6 @@ class Unread:
     before: dict[str, Any]
 
 
-@dataclass(eq=False, repr=False)
 class StreamingKernelPCA(KernelModel):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 
@@ -224,13 +226,6 @@ class StreamingKernelPCA(KernelModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
-        "budget": [AT_LEAST_1],
-        "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
-    }
-
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "X_sample_": kept("s d sparse"),
         "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
@@ -245,10 +240,10 @@ class StreamingKernelPCA(KernelModel):
     _: KW_ONLY
     kernel: Any = "rbf"
     gamma: Any = "auto"
-    basis: str | BasisRecipe = "dictionary"
-    budget: int = 500
-    novelty: Any = 0.001
-    forgetting: float = 1.0
+    basis: Annotated[str | BasisRecipe, SPANS, BasisRecipe] = "dictionary"
+    budget: Count = 500
+    novelty: Annotated[Any, Interval(Real, 0, 1, closed="left"), Novelty] = 0.001
+    forgetting: Annotated[float, FADING] = 1.0
     preimage: str | Preimage = "auto"
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
@@ -269,7 +264,7 @@ class StreamingKernelPCA(KernelModel):
         """
         self._validate_params()
         model = unfitted(self)
-        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        X, sample_weight = with_extras(X, self.memory, sample_weight=sample_weight)
         listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
@@ -303,7 +298,7 @@ class StreamingKernelPCA(KernelModel):
         if is_empty and not is_first:
             return self
         model = unfitted(self) if is_first else self._with_last()
-        X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        X, sample_weight = with_extras(X, self.memory, sample_weight=sample_weight)
         rows = model._open(X, reset=is_first)
         if not is_first and in_memory(rows) is not None and self._relearns(self.X_sample_):
             before, new = self._weights, sample_weight
@@ -380,7 +375,7 @@ class StreamingKernelPCA(KernelModel):
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
         weights: Any = sample_weight
-        if weights is not None and not isinstance(weights, BesideColumn):
+        if weights is not None and not isinstance(weights, ExtraColumn):
             weights = np.asarray(to_numpy(weights))
         for number, (rows, part) in enumerate(steps(opened, weights)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
@@ -426,13 +421,13 @@ class StreamingKernelPCA(KernelModel):
         if not state.stream.span.size:
             check_values(state.stream.span.kernel, np.asarray(state.stream.totals.energy))
             raise ValueError(
-                "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: "
-                "there is no direction to begin with. Start with a batch that has other rows, or "
-                "choose another kernel."
+                "All rows so far have k(x, x) = 0, for example rows of zeros with a linear "
+                "kernel, and give no direction. Start with a batch that has other rows, or choose "
+                "another kernel."
             )
         if is_fit:
             expansion = new_reference(state.stream, *settings, state.reference)
-            signs = peak_signs(expansion.scores(state.sample.rows))
+            signs = expansion.signs(state.sample.rows, state.stream.totals.rows)
             state = replace(state, reference=expansion.stretched(signs))
         # The kept rows test the certificate where all rows count alike, so not with forgetting, and
         # not after every batch, which would take too long.
@@ -661,9 +656,9 @@ def steps(opened: Iterable[Rows], weights: Any) -> Iterator[tuple[Rows, Any]]:
     """
     first = 0
     for rows in opened:
-        if isinstance(weights, BesideColumn):
+        if isinstance(weights, ExtraColumn):
             table: Any = rows
-            pairs = table.blocks_beside()
+            pairs = table.blocks_with_extras()
             yield from ((ArrayRows(block), columns[weights.name]) for block, columns in pairs)
             continue
         blocks = (ArrayRows(block) for block in rows.blocks() if block.shape[0])

@@ -1,9 +1,8 @@
 """Supervised kernel PCA as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from math import isqrt
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,14 +12,21 @@ from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
-from ..fitting.moments import BesideColumn
+from ..fitting.moments import ExtraColumn
 from ..fitting.task import components_problem
 from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
 from ..rows import like_rows
-from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
+from ._checks import (
+    LARGEST_SUM,
+    SMALLEST_VALUE,
+    UNIT,
+    StrOptions,
+    check_gram,
+    checked_array,
+)
 from ._door import Fitted, kept
 from ._model import KernelModel
 from .kernel_pca import KernelPCA
@@ -35,7 +41,10 @@ ONE_TARGET = (
 )
 
 
-@dataclass(eq=False, repr=False)
+# Target kernels by name.
+TARGETS = StrOptions({"auto", "delta", *KERNELS})
+
+
 class SupervisedKernelPCA(KernelPCA):
     """Kernel PCA towards a target: the directions that depend most on y.
 
@@ -138,10 +147,6 @@ class SupervisedKernelPCA(KernelPCA):
     (178, 2)
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelPCA._parameter_constraints | {
-        "target": [StrOptions({"auto", "delta", *KERNELS}), Kernel],
-        "unsupervised": [Interval(Real, 0, 1, closed="both")],
-    }
     _needs_target = True
 
     # Parameters of `KernelPCA` that are not for a target.
@@ -160,8 +165,8 @@ class SupervisedKernelPCA(KernelPCA):
     }
 
     _: KW_ONLY
-    target: str | Kernel = "auto"
-    unsupervised: float = 0
+    target: Annotated[str | Kernel, TARGETS, Kernel] = "auto"
+    unsupervised: Annotated[float, UNIT] = 0
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions of X that depend most on y.
@@ -192,9 +197,9 @@ class SupervisedKernelPCA(KernelPCA):
             Shuffled columns show how much variance is noise, and nothing about dependence on y.
         """
         raise ValueError(
-            "Shuffled columns tell variance from noise, and these components were chosen by how "
-            "they depend on y. Use sklearn.model_selection.permutation_test_score with a model of "
-            "y, or KernelPCA(...).fit(X).significance()."
+            "significance tests variance, and these components were chosen by their dependence on "
+            "y. Use sklearn.model_selection.permutation_test_score with a model of y, or "
+            "KernelPCA(...).fit(X).significance()."
         )
 
     @property
@@ -204,9 +209,9 @@ class SupervisedKernelPCA(KernelPCA):
         return max(self.certificate_.n_passes, 1)
 
     def _posing(self, y, rows, weights, sample_weight):
-        refuse_grid(self.basis, "supervised fit", "target")
-        if isinstance(y, BesideColumn):
-            return self._posing_beside(y, rows)
+        refuse_grid(self.basis, "supervised fit", "the target")
+        if isinstance(y, ExtraColumn):
+            return self._posing_column(y, rows)
         kernel, P = target_of(self.target, y, self.memory)
         if weights is not None and len(weights) < len(P) == np.size(sample_weight):
             # Rows of weight zero were left out of an array.
@@ -228,7 +233,7 @@ class SupervisedKernelPCA(KernelPCA):
         self.target_ = kernel
         return pose
 
-    def _posing_beside(self, y, rows):
+    def _posing_column(self, y, rows):
         """The same for a target in a column of a table on a cluster, where it stays."""
         if self.target not in ("auto", "delta", "linear"):
             raise ValueError(
@@ -309,7 +314,7 @@ def refuse_grid(basis: Any, what: str, unknown: str) -> None:
     """Raise ValueError for a Fourier grid, which knows no more than the rows."""
     if basis == "fourier" or isinstance(basis, FourierGrid):
         raise ValueError(
-            f"basis='fourier' has no {what}: its sums over rows know no {unknown}. Use 'auto', "
+            f"basis='fourier' has no {what}: its sums over rows leave out {unknown}. Use 'auto', "
             "'points', 'landmarks', 'features' or 'columns'."
         )
 
@@ -361,11 +366,23 @@ def numbers(Y: np.ndarray) -> np.ndarray:
     return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
 
 
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas' missing value."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):
+        if np.ndim(label) == 0:
+            return True  # pandas' NA is neither equal nor unequal
+    raise ValueError(
+        f"y holds {label!r:.60}, and must hold labels or numbers. Pass a column for each part."
+    )
+
+
 def labels_of(column: np.ndarray) -> np.ndarray:
     """Labels that can be compared, none of them missing."""
     if column.dtype.kind != "O":
         return column
-    missing = [label is None or label != label for label in column]
+    missing = [is_missing(label) for label in column]
     if any(missing):
         raise ValueError(
             f"Input y contains NaN or None, first in row {missing.index(True)}. Leave such rows "

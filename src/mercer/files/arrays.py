@@ -175,7 +175,7 @@ def read_header(file, archive: ZipFile, member: str) -> tuple[tuple[int, ...], b
     # More bytes than the archive says never come out of it.
     size = archive.getinfo(member).file_size - file.tell()
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
-        raise OSError(f"an array claims the shape {shape}, which its bytes do not have")
+        raise OSError(f"an array of shape {shape} has another number of bytes")
     return shape, by_columns, dtype
 
 

@@ -232,7 +232,7 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
         files = [file for file in inside if not HIDDEN.search(file.relative_to(path).as_posix())]
     if not files:
         raise ValueError(
-            f"{path.name} is a folder without Parquet files (*.parquet). Name one that has some."
+            f"{path} is a folder without Parquet files (*.parquet). Name one that has some."
         )
 
     def open_file(file):

@@ -184,12 +184,11 @@ class RowSource(ABC):
 
     def _check_finite(self, rows, start: int) -> None:
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
-        if np.isfinite(rows.data if is_sparse(rows) else rows).all():
+        missing = first_missing(rows)
+        if missing is None:
             return
-        cells = sparse.coo_array(rows)
-        bad = ~np.isfinite(cells.data)
-        row, column = int(cells.row[bad][0]), int(cells.col[bad][0])
-        count = f"{np.unique(cells.row[bad]).size:,} of {rows.shape[0]:,} rows"
+        row, column, bad = missing
+        count = f"{bad:,} of {rows.shape[0]:,} rows"
         since = f" from row {start:,} on" if start else ""
         place = f", {line}" if (line := self.place_of(start + row)) else ""
         raise InvalidRowsError(
@@ -241,6 +240,15 @@ class RowSource(ABC):
         self.columns, self.n_columns = columns, len(columns)
         taken = set(columns)
         self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
+
+
+def first_missing(rows: Any) -> tuple[int, int, int] | None:
+    """Row and column of the first entry that is NaN or infinite, and how many rows have one."""
+    if np.isfinite(rows.data if is_sparse(rows) else rows).all():
+        return None
+    cells = sparse.coo_array(rows)
+    bad = ~np.isfinite(cells.data)
+    return int(cells.row[bad][0]), int(cells.col[bad][0]), np.unique(cells.row[bad]).size
 
 
 def listed(items) -> str:

@@ -7,8 +7,6 @@ read as numbers has a reason, and a decision that may be wrong has a note for th
 import csv
 import gzip
 import re
-import shutil
-import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,13 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import IO
 from zipfile import ZipFile
 
 import numpy as np
 
 from .._packages import has, needed
+from .._remote import temporary_folder
 from ..compute import format_bytes, parse_bytes
 from .arrow import stacked
 from .base import COUNTER, RowSource, readable
@@ -171,7 +169,7 @@ class CSVSource(RowSource):
                 if len(rows) > max(LEAST_HEAD, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
                     break
         if not rows:
-            raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
+            raise ValueError(f"{self.name} is empty. Give a table with rows.")
         if self.path.suffix.lower() not in COMPRESSED:
             characters = sum(len(cell) + 1 for row in rows for cell in row)
             self.likely_rows = self.path.stat().st_size * len(rows) // characters
@@ -334,9 +332,7 @@ class SheetSource(CSVSource):
         with readable(path.name, "an Excel file"):
             sheet = 0 if name is None else name
             frame = pandas.read_excel(path, sheet_name=sheet, header=None, dtype=object)
-        folder = mkdtemp(prefix="mercer-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        text = Path(folder, f"{path.name}.tsv")
+        text = temporary_folder(self) / f"{path.name}.tsv"
         frame.to_csv(text, sep="\t", index=False, header=False, encoding="utf-8")
         # Cells that hold numbers have points.
         plain = replace(format or TextFormat(), encoding="utf-8", decimal=".")

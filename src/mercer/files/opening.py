@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._remote import RemotePath, as_path, temporary_folder
+from .._remote import RemotePath, as_path, local_copy
 from ..compute import is_sparse
 from ..compute.arrays import is_foreign
 from .arrays import ArraySource, BlocksSource, from_memory, from_npy, from_npz
@@ -116,18 +116,23 @@ class ChosenColumns:
     table : pyspark DataFrame or ray Dataset
     columns : list of str or None
         None for all columns of numbers.
-    beside : tuple
+    extras : tuple
         Columns that are weights or a target.
     """
 
     table: Any
     columns: list[str] | None = None
-    beside: tuple = ()
+    extras: tuple = ()
 
 
-def is_cluster_table(source: Any) -> bool:
+def table_of(source: Any) -> Any:
+    """The table whose columns are chosen; all else as it is."""
+    return source.table if isinstance(source, ChosenColumns) else source
+
+
+def is_cluster_table(source: Any, libraries: tuple[str, ...] = ("pyspark", "ray")) -> bool:
     """Whether this is a table of Spark or Ray, or columns of one, told without importing them."""
-    return isinstance(source, ChosenColumns) or library_of(source) in ("pyspark", "ray")
+    return library_of(table_of(source)) in libraries
 
 
 def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
@@ -138,9 +143,7 @@ def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
     suffix = path.suffix.lower()
     is_copied = suffix in (*ARRAYS, *BOOKS, ".feather", ".arrow") or bare_suffix(path) in TEXTS
     if isinstance(path, RemotePath) and is_copied:
-        copy = temporary_folder(path) / path.name
-        path.fetch(copy)
-        source: Any = open_path(copy, columns, name, format, memory)
+        source: Any = open_path(local_copy(path), columns, name, format, memory)
         source.copied = path  # whose end is that of the copy
         return source
     if suffix in STORES:
@@ -303,7 +306,7 @@ def _open_image(path: Path):
     except (OSError, SyntaxError, UnidentifiedImageError) as error:
         raise ValueError(
             f"{path.name} cannot be read as an image: it is cut short, damaged or another kind "
-            f"of file. ({error})"
+            "of file. Save it again, or leave it out."
         ) from error
     return image
 

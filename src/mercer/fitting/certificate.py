@@ -21,6 +21,8 @@ PROVEN_SHARE = 1e-6
 # Eigenvalue, in multiples of half of its interval, up to which its vector may be another: with
 # three the vectors found hold half of what the leading ones do, at least.
 CLEAR = 3.0
+# Residual, as a share of the first eigenvalue, below which a lower tol proves no more.
+RESOLVED = 1e-9
 # Residuals, as a share of the first eigenvalue, that make upper ends narrow enough by themselves.
 ROUNDED = 1e-13
 # Leading parts of a basis, at most, from each of which upper ends are computed.
@@ -144,7 +146,7 @@ class Certificate:
         """The statements of the certificate, as pairs of a name and a text."""
         words = {"bound": "certified bounds", "estimate": "estimates, not bounds"}
         lines = [("kind", words[self.kind]), ("components", str(self.eigenvalue_lower.size))]
-        if self.captured_variance is not None:
+        if self.captured_variance is not None and not self.indefinite:
             low, high = (100 * share for share in self.captured_variance)
             lines.append(("captured variance", _interval(low, high) + " %"))
         if self.residuals is not None and self.residuals.size:
@@ -153,19 +155,21 @@ class Certificate:
         elif self.widest is not None and (self.kind == "bound" or self.confidence == 1):
             lines.append(("widest interval", f"{self.widest:.1e} of the first eigenvalue"))
         if self.confidence is not None and self.confidence < 1 and self.likely_widest is not None:
-            share = f"{self.likely_widest:.1e} of the first eigenvalue"
-            lines.append((f"with confidence {confidence_text(self.confidence)}", share))
+            share = f"{self.likely_widest:.1e} of the first eigenvalue, "
+            share += f"with confidence {confidence_text(self.confidence)}"
+            lines.append(("widest likely interval", share))
             lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
             if count := int(np.sum(upper > 2 * lower)):
                 text = f"{count} of {len(upper)}; the errors are usually far smaller"
                 lines.append(("intervals wider than their eigenvalue", text))
         if np.isinf(self.eigenvalue_upper).any():
-            lines.append(("exact eigenvalues", "not bounded"))
+            lines.append(("upper ends", "unknown for some eigenvalues"))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
         if self.indefinite:
-            lines.append(("warning", "the kernel is indefinite: it has negative eigenvalues"))
+            text = "the kernel is indefinite: it has negative eigenvalues, and shares of variance "
+            lines.append(("warning", text + "have no meaning"))
         return lines
 
     def without_first(self, count: int = 1) -> "Certificate":
@@ -185,23 +189,34 @@ class Certificate:
         if self.confidence is not None and self.confidence < 1:
             sure = f"with confidence {confidence_text(self.confidence)}"
         text = f"no larger component was missed ({sure})"
-        if not proven:
-            text = "larger components may have been missed; lower tol or raise n_components"
-        elif proven < r:
-            text = f"the first {proven} of {r} are the largest ({sure}); to prove more, lower tol "
-            text += "or raise n_components"
+        if proven < r:
+            text = f"the first {proven} of {r} are the largest ({sure})"
+            if proven < 2:
+                text = f"the first of {r} is the largest ({sure})"
+            if not proven:
+                text = "larger components may have been missed"
+            text += self._advice()
         lines = [("leading components", text)]
         if bounded.any():
             count = "" if bounded.all() else f" for {int(bounded.sum())} components"
             text = f"relative error at most {float(np.max(error[bounded])):.1e}{count}"
             lines.append(("scores", text))
         for first, last in mixed(bounded[:proven]):
-            text = f"component {first} cannot be told apart from others"
+            name, text = "not separated", f"component {first} cannot be told apart from later ones"
             if last > first:
                 numbers = f"{first} {'and' if last == first + 1 else 'to'} {last}"
-                text = f"components {numbers} cannot be told apart"
-            lines.append(("close eigenvalues", text))
+                name, text = "close eigenvalues", f"components {numbers} cannot be told apart"
+            lines.append((name, text))
         return lines
+
+    def _advice(self) -> str:
+        """What may prove more components, as the end of a sentence; empty where nothing may."""
+        if self.kind == "estimate" or self.captured_variance is None:
+            return ""
+        if self.relative_residual is None:
+            return "; a larger basis may prove more"
+        lower = "" if self.relative_residual < RESOLVED else "lower tol or "
+        return f"; to prove more, {lower}raise n_components"
 
     def __repr__(self) -> str:
         rows = [["  " + name, text] for name, text in self.summary()]

@@ -37,7 +37,7 @@ from ..exceptions import CheckpointError
 EVERY = 60.0
 ABOUT, LOCK = "about.json", "lock"
 KINDS = ("product", "sum", "loop")
-ENDING = ".safetensors"
+ENDING, EMPTY = ".safetensors", np.zeros(1)
 # Times that a folder is opened which another fit, that has just ended, removes meanwhile.
 ATTEMPTS = 9
 
@@ -111,23 +111,26 @@ class Checkpoint(AbstractContextManager):
         with suppress(OSError):  # other files are in it, or the next fit begins
             self.folder.rmdir()
 
-    def product(self, make: Callable[[], tuple], W: Any, dtype: Any) -> tuple[np.ndarray, Any]:
+    def product(self, make: Callable[[], Any], W: Any, dtype: Any, store: Any = None) -> Any:
         """The next product of the kernel matrix with W: as it was written, or made and written.
 
-        With the sums over all entries that the product took, or None: see `GramBasis.sums`. A
-        product with anything else, as when another budget has led to another plan, is made anew.
+        So are the sums over all entries that a product takes for a `store` (see `TileStore`) that
+        has none. A product with anything else, as when another budget has led to another plan, is
+        made anew.
         """
         file, key = self._next("product"), np.dtype(dtype).name + digest([to_numpy(W)])
+        summed = store is None or store.sums is not None
         if file.exists():
             header, arrays = self._read(file)
             if header.get("key") == key and 1 <= len(arrays) <= 2:
-                square, (product, *rows) = header.get("square"), arrays
-                return product, None if square is None else (square, rows[0] if rows else None)
-        product, sums = make()
-        square, row_sums = (None, None) if sums is None else sums
-        arrays = [to_numpy(array) for array in (product, row_sums) if array is not None]
+                if not summed and header.get("square") is not None:
+                    store.sums = header["square"], arrays[1] if len(arrays) > 1 else None
+                return arrays[0]
+        product = make()
+        square, rows = (None, None) if summed or store.sums is None else store.sums
+        arrays = [to_numpy(array) for array in (product, rows) if array is not None]
         self._write(file, {"key": key, "square": square}, arrays)
-        return arrays[0], sums
+        return arrays[0]
 
     def next_stage(self, kind: str) -> "Stage":
         """The next "sum", a pass over rows, or "loop", which learns from row to row."""
@@ -190,19 +193,8 @@ class Checkpoint(AbstractContextManager):
         return self.folder.glob(f".{ABOUT}.*.part")
 
     def _write(self, file: Path, header: dict, arrays: list) -> None:
-        from safetensors.numpy import save
-
-        tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
-        flags = [array.flags for array in arrays]
-        columns = [i for i, f in enumerate(flags) if f.f_contiguous and not f.c_contiguous]
-        metadata = {
-            "header": json.dumps(header),
-            "checksum": digest(tensors.values()),
-            # Products of matrices round as their columns or rows lie in memory.
-            "by_columns": json.dumps(columns),
-        }
         with self._writing(file) as part:
-            part.write(save(tensors, metadata))
+            part.write(sealed(header, arrays))
         self._written = monotonic()
 
     @contextmanager
@@ -213,20 +205,10 @@ class Checkpoint(AbstractContextManager):
             (self._remote / file.name).put(file)
 
     def _read(self, file: Path) -> tuple[dict, list]:
-        from safetensors import safe_open
-
         try:
-            with safe_open(file, framework="numpy") as archive:
-                metadata, count = archive.metadata(), len(list(archive.keys()))
-                arrays = [archive.get_tensor(str(i)) for i in range(count)]
-            header, checksum = json.loads(metadata["header"]), metadata["checksum"]
-            for i in json.loads(metadata["by_columns"]):
-                arrays[i] = np.asfortranarray(arrays[i])
+            return unsealed(file.read_bytes())
         except Exception as error:  # what a damaged file raises is not documented
             raise self._foreign(f"{file.name} is damaged") from error
-        if checksum != digest(arrays):
-            raise self._foreign(f"{file.name} is damaged")
-        return header, arrays
 
     def check_rows(self, name: str, hashed: Any, written: Any) -> None:
         """Raise CheckpointError where rows have another digest or number than those before."""
@@ -304,6 +286,32 @@ class RowDigest:
             array = array.astype(np.int64) if array.dtype.kind == "i" else array
             part.update(np.ascontiguousarray(array).data if array.size else b"")
         return "".join(part.hexdigest() for part in self.parts)
+
+
+def sealed(header: dict, arrays: list) -> bytes:
+    """Plain values and arrays as the bytes of an archive, in which no change goes unseen."""
+    from safetensors.numpy import save
+
+    flags = [array.flags for array in arrays]
+    # Products of matrices round as their columns or rows lie in memory.
+    columns = [i for i, f in enumerate(flags) if f.f_contiguous and not f.c_contiguous]
+    text = json.dumps([header, columns])
+    # Old releases of safetensors read no archive without a tensor.
+    tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays or [EMPTY])}
+    return save(tensors, {"header": text, "checksum": identity_of(text, digest(tensors.values()))})
+
+
+def unsealed(data: bytes) -> tuple[Any, list]:
+    """What `sealed` made bytes of; raises whatever comes of others."""
+    from safetensors.numpy import load
+
+    tensors, size = load(data), int.from_bytes(data[:8], "little")
+    arrays = [np.require(tensors[str(i)], requirements="W") for i in range(len(tensors))]
+    metadata = json.loads(data[8 : 8 + size])["__metadata__"]
+    if metadata["checksum"] != identity_of(metadata["header"], digest(arrays)):
+        raise ValueError("its checksum is another")
+    header, columns = json.loads(metadata["header"])
+    return header, [np.asfortranarray(A) if i in columns else A for i, A in enumerate(arrays)]
 
 
 def digest(arrays: Iterable[np.ndarray]) -> str:

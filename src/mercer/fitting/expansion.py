@@ -17,6 +17,8 @@ import numpy as np
 
 from ..bases import Basis, GramBasis
 from ..compute import TiledEngine, array_namespace, dtype_name, on_device_of
+from ..compute.linalg import lead_signs, peak_signs
+from ..kernels.base import check_values
 from .moments import RowFunction
 
 
@@ -50,6 +52,16 @@ class KernelExpansion:
     def leading(self, r: int) -> "KernelExpansion":
         """The expansion with only the first r directions."""
         return KernelExpansion(self.basis, self.frame[:, : 1 + r], self.metric[: 1 + r, : 1 + r])
+
+    def signs(self, rows: Any, count: float) -> np.ndarray:
+        """Signs that make the largest score of a training row positive, as of all points, (r,).
+
+        Where `rows` are not all of them, which are `count`, the largest score of a landmark, or a
+        large weight: no order of the rows changes these.
+        """
+        if rows.shape[0] < count:
+            rows = self.basis.points
+        return lead_signs(self.frame[:, 1:]) if rows is None else peak_signs(self.scores(rows))
 
     def stretched(self, factors: np.ndarray) -> "KernelExpansion":
         """The expansion with every direction times a number, such as its sign, (r,)."""
@@ -106,7 +118,10 @@ class OfExpansion(RowFunction):
 
     def __call__(self, rows, first):
         self.expansion.basis.kernel.check(rows)
-        return self.verb(self.expansion, rows)
+        result = self.verb(self.expansion, rows)
+        if isinstance(result, np.ndarray):  # sums may overflow, in single precision above all
+            check_values(self.expansion.basis.kernel, result)
+        return result
 
     def moved(self, engine: TiledEngine) -> Any:
         basis = self.expansion.basis.moved(engine)

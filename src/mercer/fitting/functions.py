@@ -55,7 +55,7 @@ class Together(RowFunction):
 
     def __call__(self, rows, first):
         parts = []
-        for function in self.functions:
+        for function in self.functions:  # without a frame more on the stack
             parts.append(function(rows, first))
         return Sums(tuple(parts))
 
@@ -128,15 +128,9 @@ class RowSample:
     def leading(self, size: int) -> "RowSample":
         """The sample of fewer rows: it lies within this one."""
         index = smallest(self.keys, size)
-        w, numbers = (None if x is None else x[index] for x in (self.weights, self.numbers))
-        return replace(
-            self,
-            size=size,
-            rows=self.rows[index],
-            keys=self.keys[index],
-            weights=w,
-            numbers=numbers,
-        )
+        parts = {name: vars(self)[name] for name in ("rows", "keys", "weights", "numbers")}
+        parts = {name: None if part is None else part[index] for name, part in parts.items()}
+        return replace(self, size=size, **parts)
 
     def _smallest(self, X, keys, weights, numbers) -> "RowSample":
         w = None
@@ -196,7 +190,7 @@ class Survey:
 class SurveyOf(RowFunction):
     """Counts rows and gives each its chance in a sample.
 
-    `weights`, a `BesideColumn`, are kept with the rows and do not change their chance.
+    `weights`, a `ExtraColumn`, are kept with the rows and do not change their chance.
     """
 
     size: int

@@ -23,7 +23,7 @@ MERGED_BLOCKS = 8
 
 
 @dataclass(frozen=True)
-class BesideColumn:
+class ExtraColumn:
     """A column beside rows that have no order, such as their weights: known where the rows are.
 
     Attributes
@@ -85,7 +85,7 @@ class RowFunction(ABC):
     def with_columns(self, columns: dict[str, np.ndarray], start: int) -> "RowFunction":
         """The same with what stands in columns beside rows number start, start + 1, ..."""
         weights = self.weights
-        if not isinstance(weights, BesideColumn):
+        if not isinstance(weights, ExtraColumn):
             return self
         return self.weighing(columns[weights.name], start)
 

@@ -16,11 +16,10 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
-from ..bases.whitening import on_host
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import cholesky, peak_signs, self_product
-from ..kernels.base import check_values
+from ..kernels.base import check_values, on_host
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs, canonical
 from .certificate import (
@@ -190,11 +189,10 @@ class GramProblem(Problem):
         with self.basis.session(reserve, checkpoint, **settings) as gram:
             operator = self._operator(gram)
             yield operator
+            self.operator.learn_from(operator)
         if gram.points is None and self.basis.points is not None:
             # The matrix was formed, and serves the result as well.
             vars(self)["operator"] = operator
-        else:
-            self.operator.learn_from(operator)
 
     @property
     def count(self) -> int:
@@ -228,7 +226,8 @@ class GramProblem(Problem):
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
-        return max(self.scale, self.weight * self.basis.entry_size())
+        norm = 0.0 if self.basis.kernel.definite else self.operator.norm
+        return max(self.scale, self.weight * self.basis.entry_size(), norm)
 
     def result(self, pairs: Eigenpairs) -> Result:
         """The expansion over all points; vectors as if rows were repeated by their weights."""

@@ -9,7 +9,9 @@ kernels are definite (Schur); only what is linear in its parts may be recentered
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Integral, Real
+from operator import iadd, imul
 from typing import Any
 
 import numpy as np
@@ -110,33 +112,25 @@ class Several(Combination):
         """The kernels, and with `deep` each of them and its parameters by its number."""
         params: dict[str, Any] = {"kernels": self.kernels}
         for number, kernel in enumerate(self.kernels if deep else ()):
-            name = f"kernels__{number}"
-            params[name] = kernel
-            for key, value in kernel.get_params().items():
-                params[f"{name}__{key}"] = value
+            params[name := f"kernels__{number}"] = kernel
+            params |= {f"{name}__{key}": value for key, value in kernel.get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> Any:
         """Set the kernels, one of them (``kernels__0``) or a parameter of one."""
-        if "kernels" in params:
-            self.kernels = params.pop("kernels")
-        known: dict[str, Any] = self.get_params()
-        nested: dict[str, Any] = {}
-        for name, value in params.items():
-            key = "__".join(name.split("__", 2)[:2])
-            if key not in known:
+        self.kernels = params.pop("kernels", self.kernels)
+        for name, value in sorted(params.items()):  # a kernel before its parameters
+            if name not in (known := self.get_params()):
                 raise ValueError(
                     f"Invalid parameter {name!r} for {type(self).__name__}. Valid parameters are "
                     f"{sorted(known)}."
                 )
-            if name == key:
-                kernels = list(self.kernels)
-                kernels[int(key.removeprefix("kernels__"))] = value
-                self.kernels = kernels
+            _, place, *inner = name.split("__", 2)
+            if inner:
+                self.kernels[int(place)].set_params(**{inner[0]: value})
             else:
-                nested.setdefault(key, {})[name.removeprefix(key + "__")] = value
-        for key, values in nested.items():
-            self.kernels[int(key.removeprefix("kernels__"))].set_params(**values)
+                self.kernels = list(self.kernels)
+                self.kernels[int(place)] = value
         return self
 
 
@@ -158,10 +152,7 @@ class Sum(Several):
     """
 
     def combined(self, values: list[Any]) -> Any:
-        total, *others = values
-        for value in others:
-            total += value
-        return total
+        return reduce(iadd, values)
 
     def growth(self, X: Array) -> float:
         """That of the worst part, whose values are no larger; each sum rounds once."""
@@ -188,10 +179,7 @@ class Product(Several):
     """
 
     def combined(self, values: list[Any]) -> Any:
-        product, *others = values
-        for value in others:
-            product *= value
-        return product
+        return reduce(imul, values)
 
     def growth(self, X: Array) -> float:
         """The sum of the parts': relative errors of factors add up."""
@@ -266,9 +254,7 @@ class Scaled(Combination):
     factor: float = 1.0
 
     def combined(self, values: list[Any]) -> Any:
-        value = values[0]
-        value *= self.factor
-        return value
+        return imul(values[0], self.factor)
 
     def check(self, X: Array) -> None:
         if not isinstance(self.factor, Real) or not 0 <= float(self.factor) < np.inf:
@@ -319,13 +305,6 @@ class OnColumns(CompositeKernel):
     @property
     def definite(self) -> bool:  # type: ignore[override]
         return bool(self.kernel.definite)
-
-    @property
-    def least_columns(self) -> int:
-        """Columns that rows must have at least."""
-        if self.columns is None:
-            return 1 if self.scales is None else int(np.size(self.scales))
-        return int(np.max(self.columns, initial=0)) + 1
 
     def selected(self, X: Array, Z: Array = None) -> Any:
         """The columns of X, scaled about the middle of Z; checked."""

@@ -23,6 +23,8 @@ WIDTH_SAMPLE = 1000
 SPREAD_SAMPLE = 256
 # Rows prepared at once, which stay in the cache.
 EMBED_ROWS = 512
+# Largest entry of rows whose squared distances cannot overflow.
+LARGEST_ENTRY = 1e140
 # Entries of one tile in `Kernel.__call__`, which has no budget, and of the rows on which a distance
 # is measured.
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
@@ -163,7 +165,7 @@ class Kernel(BaseEstimator, ABC):
 
     def __call__(self, X, Z=None, dtype=None):
         """The kernel matrix between the rows of X (n, d) and of Z (m, d), in their precision."""
-        kernel = self.resolve(X) if self.has_widths else self
+        kernel = self.resolve(X) if self._has_widths else self
         pairs = kernel.pairs(X, Z, dtype)
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
@@ -196,15 +198,11 @@ class Kernel(BaseEstimator, ABC):
         """A copy whose parameters are all numbers: gamma=None is 1 / number of columns."""
         if "gamma" not in vars(self):
             return clone(self)
-        if isinstance(self.gamma, str):
+        if isinstance(self.gamma, str) or self._has_widths:
+            does = "gives each column a width" if self._has_widths else "measures a distance"
             raise ValueError(
-                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
-                "kernel of a distance. Give a number or None."
-            )
-        if self.has_widths:
-            raise ValueError(
-                f"gamma={self.gamma!r} gives each column a width, and {type(self).__name__} is no "
-                "kernel of a distance. Give a number or None."
+                f"gamma={self.gamma!r} {does}, and {type(self).__name__} is no kernel of a "
+                "distance. Give a number or None."
             )
         resolved = copy(self)
         if self.gamma is None:
@@ -212,14 +210,9 @@ class Kernel(BaseEstimator, ABC):
         return resolved
 
     @property
-    def has_widths(self) -> bool:
+    def _has_widths(self) -> bool:
         """Whether gamma gives each column a width: `resolve` makes another kernel of it."""
         return not (self.gamma is None or isinstance(self.gamma, Real | str))
-
-    @property
-    def least_columns(self) -> int:
-        """Columns that rows must have at least."""
-        return 1
 
     def origin(self, X: Array) -> Array:
         """The point that is subtracted from every row before a tile is made, (d,), or None."""
@@ -320,7 +313,7 @@ class DifferenceKernel(Kernel):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number: "median" and "mean" measure a distance on rows of X."""
-        if self.metric is not None and self.has_widths:
+        if self.metric is not None and self._has_widths:
             from .algebra import OnColumns
 
             with np.errstate(invalid="ignore"):
@@ -335,9 +328,8 @@ class DifferenceKernel(Kernel):
             resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
         if not 0 < resolved.gamma < np.inf:
             raise ValueError(
-                f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                "float64 does not hold the gamma that follows. Scale the data: "
-                "X / np.abs(X).max()."
+                f"The {self.gamma} distance of these data is {distance:.1e}, and the gamma for it "
+                "is out of the range of float64. Scale the data: X / np.abs(X).max()."
             )
         return resolved
 
@@ -542,6 +534,13 @@ def dense_rows(X):
     return X.toarray() if is_sparse(X) else X
 
 
+def on_host(rows: Any, dense: bool = False) -> Any:
+    """Rows in main memory and double precision."""
+    if is_sparse(rows):
+        return rows.toarray().astype(float) if dense else rows.astype(float)
+    return to_numpy(rows[:]).astype(float)
+
+
 def row_squares(X):
     """|x|^2 for every row, (n,)."""
     if isinstance(X, np.ndarray):
@@ -593,6 +592,16 @@ def largest_entry(X) -> float:
     """max |x_k| over all rows."""
     ends = (max(float(block.max()), -float(block.min())) for block in arrays.blocks_of(X))
     return max(ends, default=0.0)
+
+
+def check_range(rows, who: str) -> None:
+    """Raise ValueError for rows whose squares float64 does not hold."""
+    entry = largest_entry(rows)
+    if entry > LARGEST_ENTRY or 0 < entry < 1 / LARGEST_ENTRY:
+        raise ValueError(
+            f"{who} take distances between rows, whose numbers are of up to {entry:.1e} here: "
+            "float64 does not hold their squares. Scale the data, X / np.abs(X).max()."
+        )
 
 
 def fits_single(X) -> bool:

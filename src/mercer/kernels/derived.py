@@ -10,23 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..compute import Array, ScalarMap, array_namespace
-from .base import (
-    SPREAD_SAMPLE,
-    Domain,
-    Kernel,
-    Pairs,
-    centering_spread,
-    dense_rows,
-    rows_of,
-    same_for_all,
-)
+from . import base
 
 # In place of k(x, x), which new rows may lack.
 MISSING = -1.0
 
 
 @dataclass(eq=False, repr=False)
-class Precomputed(Kernel):
+class Precomputed(base.Kernel):
     """The data are the kernel matrix itself: (n, n) to fit, (m, n) to transform.
 
     Of a matrix too large to be made, m columns and the diagonal are enough: with `landmarks` a row
@@ -67,7 +58,7 @@ class Precomputed(Kernel):
         """Values between rows that are no landmarks are not known."""
         return self.landmarks is not None
 
-    def resolve(self, X: Array, rng: Any = None) -> Kernel:
+    def resolve(self, X: Array, rng: Any = None) -> base.Kernel:
         """A copy with the landmarks as an array."""
         kernel = copy(self)
         if self.landmarks is not None:
@@ -79,7 +70,7 @@ class Precomputed(Kernel):
         part.chosen = index if self.chosen is None else self.chosen[index]
         return part
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
         """The columns of landmarks; an error where there are no rows to compare."""
         if self.landmarks is None:
             raise TypeError("A precomputed kernel has no points: its matrix is the data.")
@@ -98,7 +89,7 @@ class Precomputed(Kernel):
                 "k(x, x) of new points is not part of a precomputed kernel matrix, so their "
                 "reconstruction error is unknown. Use a kernel object or name instead."
             )
-        d = dense_rows(X[:, -1:])[:, 0]
+        d = base.dense_rows(X[:, -1:])[:, 0]
         if bool((d < 0).any()):
             raise ValueError(
                 "Rows of a precomputed kernel with landmarks end with k(x, x), which is "
@@ -113,22 +104,22 @@ class Precomputed(Kernel):
 
     def check(self, X: Array) -> None:
         """Raise ValueError if some k(x, x) is negative, unless all of them are missing."""
-        if self.landmarks is not None and bool((dense_rows(X[:, -1:]) != MISSING).any()):
+        if self.landmarks is not None and bool((base.dense_rows(X[:, -1:]) != MISSING).any()):
             self.diag(X)
 
 
-class GivenPairs(Pairs):
+class GivenPairs(base.Pairs):
     """Columns of landmarks in rows that hold them."""
 
     def tile(self, i, j, out):
         chosen = self.kernel.chosen
-        K = dense_rows(rows_of(self.X, i, self.dtype))
+        K = base.dense_rows(base.rows_of(self.X, i, self.dtype))
         out[...] = K[:, j if chosen is None else chosen[j]]
         return out
 
 
 @dataclass(eq=False, repr=False)
-class SquaredDistance(Kernel):
+class SquaredDistance(base.Kernel):
     """``shift - d(x, z)^2 / 2`` as a kernel: conditionally positive definite.
 
     Centering removes the shift, and with the mean of d^2 / 2 for it the matrix has small
@@ -147,23 +138,23 @@ class SquaredDistance(Kernel):
     distance: Any
     shift: float = 0.0
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
         return DistancePairs(self, X, Z, dtype)
 
     def diag(self, X: Array) -> Array:
         return np.full(X.shape[0], self.shift)
 
-    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy with the shift that makes the entries small, measured on a sample of X."""
         plain = SquaredDistance(self.distance)
-        rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
+        rows = X[:: -(-X.shape[0] // base.SPREAD_SAMPLE)]
         return SquaredDistance(self.distance, -float(plain(rows, dtype=np.float64).mean()))
 
     def spread(self, X: Array) -> float:
-        return centering_spread(self, X)
+        return base.centering_spread(self, X)
 
 
-class DistancePairs(Pairs):
+class DistancePairs(base.Pairs):
     """Tiles of shift - d^2 / 2; `distance` gets the points unchanged, in any precision."""
 
     def tile(self, i, j, out):
@@ -180,39 +171,39 @@ class DistancePairs(Pairs):
         return self.itemsize * self.kernel.live_tiles * side * side + 24 * side * (side + d)
 
 
-class CompositeKernel(Kernel):
+class CompositeKernel(base.Kernel):
     """A kernel made of other kernels, its parts: parameters that are kernels or lists of them.
 
     What follows from the parts is answered here. A subclass writes `pairs` and `diag`, and says
     `definite` and `entry_size`; `recentered` too, where it is linear in its parts.
     """
 
-    def parts(self) -> list[Kernel]:
+    def parts(self) -> list[base.Kernel]:
         """The kernels among the parameters."""
         values: list[Any] = []
         for value in self.get_params(deep=False).values():
             values += value if isinstance(value, list | tuple) else [value]
-        return [value for value in values if isinstance(value, Kernel)]
+        return [value for value in values if isinstance(value, base.Kernel)]
 
-    def leaves(self) -> list[Kernel]:
+    def leaves(self) -> list[base.Kernel]:
         """The kernels that are not made of others."""
         parts = self.parts()
         nested = (one.leaves() if isinstance(one, CompositeKernel) else [one] for one in parts)
         return [leaf for leaves in nested for leaf in leaves]
 
-    def with_parts(self, change: Callable[[Kernel], Kernel]) -> Any:
+    def with_parts(self, change: Callable[[base.Kernel], base.Kernel]) -> Any:
         """A copy with ``change(part)`` in place of every part."""
 
         def changed(value):
             if isinstance(value, list | tuple):
                 return type(value)(map(changed, value))
-            return change(value) if isinstance(value, Kernel) else value
+            return change(value) if isinstance(value, base.Kernel) else value
 
         params = self.get_params(deep=False)
         return type(self)(**{name: changed(value) for name, value in params.items()})
 
     @property
-    def domain(self) -> Domain:  # type: ignore[override]
+    def domain(self) -> base.Domain:  # type: ignore[override]
         return reduce(and_, (part.domain for part in self.parts()))
 
     @property
@@ -226,18 +217,14 @@ class CompositeKernel(Kernel):
         return sum(value), sum(column)
 
     @property
-    def has_widths(self) -> bool:
-        return any(part.has_widths for part in self.parts())
-
-    @property
-    def least_columns(self) -> int:
-        return max(part.least_columns for part in self.parts())
+    def _has_widths(self) -> bool:
+        return any(part._has_widths for part in self.parts())
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]
         return any(part.needs_range for part in self.parts())
 
-    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy whose parts have numbers for their parameters."""
         return self.with_parts(lambda part: part.resolve(X, rng))
 
@@ -268,14 +255,14 @@ class Hollow(CompositeKernel):
 
     definite = False
 
-    kernel: Kernel
+    kernel: base.Kernel
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
         pairs = self.kernel.pairs(X, Z, dtype, store)
         return HollowPairs(self, pairs, np.arange(X.shape[0])) if Z is None else pairs
 
     def diag(self, X: Array) -> Array:
-        return same_for_all(X, 0.0)
+        return base.same_for_all(X, 0.0)
 
     def scalar_map(self) -> ScalarMap | None:
         inner = self.kernel.scalar_map()
@@ -285,7 +272,7 @@ class Hollow(CompositeKernel):
         return max(float(abs(self.kernel.diag(X)).max()), self.kernel.entry_size(X))
 
 
-class HollowPairs(Pairs):
+class HollowPairs(base.Pairs):
     """Tiles of a matrix whose row i has a zero in column ``zeros[i]``."""
 
     def __init__(self, kernel, pairs, zeros):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import Array, is_sparse, on_device_of, to_numpy
+from ..compute.numbers import sound_sparse
 from . import base
 from .coordinate import DirectKernel, DirectPairs
 
@@ -311,9 +312,11 @@ class BlockFunction(DirectKernel):
 
 def sequence(X: Any) -> Any:
     """Objects as they are if they can be taken by number, or as a list."""
-    if isinstance(X, np.ndarray | list | tuple):
+    if is_sparse(X):
+        return list(sound_sparse(X).tocsr())
+    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim):
         return X
-    if isinstance(X, str) or not hasattr(X, "__len__"):
+    if isinstance(X, str | np.ndarray) or not hasattr(X, "__len__"):
         raise ValueError(
             f"A list or array of objects is expected, and X is of type {type(X).__name__}. "
             "Pass list(X)."

@@ -93,9 +93,6 @@ class Tanimoto(base.Kernel):
     def diag(self, X: Array) -> Array:
         return base.same_for_all(X, 1.0)
 
-    def spread(self, X: Array) -> float:
-        return base.centering_spread(self, X) if base.fits_single(X) else np.inf
-
     def growth(self, X: Array) -> float:
         """Sums of positive numbers, and a difference of at least half of them."""
         return 6.0
@@ -167,7 +164,7 @@ class TanimotoPairs(base.Pairs):
             return kept.of(block)
         if not self.has_bits:
             return None
-        from ..compute import _bits
+        from ..compute import _numba
 
         rows = A[block]
         words = np.zeros((rows.shape[0], self.width), np.uint64)
@@ -175,28 +172,28 @@ class TanimotoPairs(base.Pairs):
             words.view(np.uint8)[:, : rows.shape[1]] = rows
         elif is_sparse(rows):
             rows = canonical(rows)
-            self.has_bits = _bits.pack_sparse(rows.data, rows.indices, rows.indptr, words)
+            self.has_bits = _numba.pack_sparse(rows.data, rows.indices, rows.indptr, words)
         else:
-            self.has_bits = _bits.pack_rows(contiguous(rows), words)
-        return Bits(words, _bits.counts(words)) if self.has_bits else None
+            self.has_bits = _numba.pack_rows(contiguous(rows), words)
+        return Bits(words, _numba.counts(words)) if self.has_bits else None
 
     def tile(self, i, j, out):
         if not self.on_host:
             return self._tile_on_device(i, j, out)
-        from ..compute import _bits
+        from ..compute import _numba
 
         left = self._bits(self.X, i, self._left)
         right = None if left is None else self._bits(self.Z, j, self._right)
         if left is not None and right is not None:
-            _bits.bit_ratios(left.words, left.counts, right.words, right.counts, out)
+            _numba.bit_ratios(left.words, left.counts, right.words, right.counts, out)
         elif is_sparse(self.X):
             X, Z = (canonical(A[b].astype(self.dtype)) for A, b in ((self.X, i), (self.Z, j)))
             scratch = np.zeros(X.shape[1], self.dtype)
             parts = (X.data, X.indices, X.indptr, Z.data, Z.indices, Z.indptr)
-            _bits.sparse_ratios(*parts, scratch, out)
+            _numba.sparse_ratios(*parts, scratch, out)
         else:
             X, Z = (base.rows_of(A, b, self.dtype) for A, b in ((self.X, i), (self.Z, j)))
-            _bits.min_max_ratios(contiguous(X), contiguous(Z), out)
+            _numba.min_max_ratios(contiguous(X), contiguous(Z), out)
         return out
 
     def _tile_on_device(self, i, j, out):

@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
 from ..exceptions import tell
-from ..kernels.function import check_signature, finite_number, single_rows
+from ..kernels.function import check_signature, finite_number, name_of, single_rows
 
 EUCLIDEAN = ("euclidean", "l2")
 # Metrics that scikit-learn hands to SciPy: asked there, a tile of few rows takes a tenth of the
@@ -70,7 +70,7 @@ class MetricDistance:
             self.params[setting] = np.diag(S) if setting == "V" else np.linalg.inv(S).T
 
     def __call__(self, rows, columns):
-        name = f"The metric {getattr(self.metric, '__name__', self.metric)}"
+        name = f"The metric {self.metric if isinstance(self.metric, str) else name_of(self.metric)}"
         plain = all(isinstance(X, np.ndarray) and X.dtype == float for X in (rows, columns))
         if callable(self.metric):
             right, f = single_rows(columns), self.metric
@@ -114,22 +114,17 @@ class BlockDistance:
 
 
 class LiftedDistance:
-    """Distances with an additive constant, copies of a point (at most `same` apart) left together.
+    """Distances whose squares are raised by 2c, but for copies of a point, at most `same` apart."""
 
-    "lingoes" adds 2c to the squares. "cailliez", in earlier model files, adds c to the distances.
-    """
-
-    def __init__(self, distance, kind, constant, same):
-        self.distance, self.kind, self.constant, self.same = distance, kind, constant, same
+    def __init__(self, distance, constant, same):
+        self.distance, self.constant, self.same = distance, constant, same
 
     def __call__(self, rows, columns):
         return self.lift(self.distance(rows, columns))
 
     def lift(self, D) -> np.ndarray:
         """Given distances with the constant."""
-        c = self.constant
-        E = np.sqrt(np.square(D) + 2 * c) if self.kind == "lingoes" else D + c
-        return np.where(self.same < D, E, D)
+        return np.where(self.same < D, np.sqrt(np.square(D) + 2 * self.constant), D)
 
 
 def check_distance(distance, X) -> None:
@@ -226,7 +221,8 @@ def check_square(D) -> None:
     """Raise ValueError unless D is square."""
     if D.ndim != 2 or D.shape[0] != D.shape[1]:
         raise ValueError(
-            f"The distance array must be 2-dimensional and square, and has shape {D.shape}."
+            f"The distance array must be 2-dimensional and square, and has shape {D.shape}. To "
+            "measure distances between rows, give metric='euclidean' or another metric."
         )
 
 

@@ -25,8 +25,6 @@ from scipy.spatial.distance import cdist
 
 from ..bases import PrecomputedBasis
 from ..bases.points import PointBasis
-from ..bases.whitening import on_host
-from ..compute import is_sparse
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
@@ -37,6 +35,7 @@ from ..fitting.moments import Moments, RowFunction
 from ..fitting.problems import EPS, Problem, roundings_of
 from ..fitting.task import WITNESS
 from ..kernels import Kernel, Precomputed, SquaredDistance
+from ..kernels.base import dense_rows, on_host
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers.base import orthonormal_against, small_eigh
@@ -205,7 +204,7 @@ class Placing:
 
     def coordinates(self, rows: Any) -> np.ndarray:
         """Coordinates of any number of rows, block by block."""
-        rows = dense(rows)
+        rows = dense_rows(rows)
         (n, d), engine = rows.shape, self.basis.engine
         width = d if isinstance(self.map, LinearMap) else 4 * self.basis.size
         Y = np.empty((n, self.map.size))
@@ -237,7 +236,7 @@ class PlacedMoments(RowFunction):
         def moments(block):
             if placing is None:
                 return Moments.of_blocks([on_host(rows[block], dense=True)])
-            return Moments.of_blocks([placing(dense(rows[block]))])
+            return Moments.of_blocks([placing(dense_rows(rows[block]))])
 
         width = d if placing is None else d + 4 * placing.basis.size
         return self.engine.sum_rows(moments, n, block_rows(self.engine, width))
@@ -253,25 +252,26 @@ class ScalingResult:
         Places new points.
     embedding : array of shape (n, p) or None
         None of rows that are not one array, which the map is yet to be applied to.
-    values : array of shape (p,)
-        Eigenvalues, zero where there is no positive one.
+    eigenvalues : array of shape (p,)
+        Zero where there is no positive one.
     pairs : Eigenpairs
         As the solver has them.
     spectrum : Spectrum
     certificate : Certificate
-    misfit : tuple of two floats
-        Strain and stress-1.
+    strain, stress : float
+        The second is stress-1.
     problem : ScalingProblem
         Whose result it is, with the distance and its additive constant.
     """
 
     map: Any
     embedding: np.ndarray
-    values: np.ndarray
+    eigenvalues: np.ndarray
     pairs: Eigenpairs
     spectrum: Spectrum
     certificate: Certificate
-    misfit: tuple[float, float]
+    strain: float
+    stress: float
     problem: Any
 
 
@@ -340,7 +340,7 @@ class ScalingProblem(Problem):
         place, Y, spectrum, certificate = self.placed(clipped)
         signs = peak_signs(self.shown(place, Y))
         place, Y = place.turned(signs), None if Y is None else Y * signs
-        statements = spectrum, certificate, self.misfit(place, Y)
+        statements = spectrum, certificate, *self.misfit(place, Y)
         return ScalingResult(place, Y, values, pairs, *statements, self)
 
     def shown(self, place: Any, Y: Any) -> np.ndarray:
@@ -625,26 +625,21 @@ def marks_of(task, landmarks, index) -> Marks:
     size = min(SAMPLE_COLUMNS, judged(task.engine, n, m))
     judging = SurveyOf(size, seed ^ WITNESS)
     if index is not None:
-        chosen = dense(rows.take(index))
-        return Marks(chosen, chosen, index, dense(rows.sample(size, judging.seed)))
+        chosen = dense_rows(rows.take(index))
+        return Marks(chosen, chosen, index, dense_rows(rows.sample(size, judging.seed)))
     if task.array is not None:
         index = sampled_numbers(n, m, seed)
         return Marks(*2 * (task.array[index],), index, rows.sample(size, judging.seed))
     looking = Together((SurveyOf(m, seed), judging))
     first, second = (seen.sample for seen in rows.sum(looking, "sampling rows", again=True).parts)
-    chosen = dense(first.rows)
-    return Marks(chosen, chosen, first.numbers, dense(second.rows))
+    chosen = dense_rows(first.rows)
+    return Marks(chosen, chosen, first.numbers, dense_rows(second.rows))
 
 
 def count_of(rows) -> int:
     """The number of rows; a pass where it is not known."""
     n: int | None = rows.shape[0]
     return rows.sum(CountOf(), "counting rows", again=True) if n is None else n
-
-
-def dense(rows) -> Any:
-    """Rows that distances can be taken between."""
-    return rows.toarray() if is_sparse(rows) else rows
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
@@ -694,7 +689,7 @@ def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
 def with_constant(distance, constant: float, mean: float) -> LiftedDistance:
     """A distance with a constant that is not negative; `mean` is that of the squared distances."""
     same = SAME_POINT * float(np.sqrt(mean))
-    return LiftedDistance(distance, "lingoes", max(float(constant), 0.0), same)
+    return LiftedDistance(distance, max(float(constant), 0.0), same)
 
 
 def fewest(values, share: float, square: float) -> int:

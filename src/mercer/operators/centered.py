@@ -11,6 +11,7 @@ import numpy as np
 
 from ..bases import AllPoints, GramBasis
 from ..compute import Array, TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
+from ..compute.engine import tile_sums
 from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
 from ..kernels.base import check_values
@@ -53,6 +54,7 @@ class CenteredGram(SymmetricOperator):
         self.means_rounding = 0.0
         self._draft: CenteredGram | None = None
         self._row_means: Any = None
+        self._norm = 0.0
 
     def __matmul__(self, V):
         n, xp, root = self.shape[0], array_namespace(V), self._roots(V)
@@ -172,6 +174,18 @@ class CenteredGram(SymmetricOperator):
         along = float(weighted.sum()) / self.weight
         return square - 2 * float((weighted * sums).sum()) / self.weight + along**2
 
+    @property
+    def norm(self) -> float:
+        """That of D^1/2 G D^1/2 in the Frobenius norm, once a product has met all entries; else 0.
+
+        The rounding of an indefinite matrix is a share of it, whatever is on its diagonal.
+        """
+        if not self._norm:
+            self.basis.weights = self.weights
+            both = self.basis.sums()
+            self._norm = 0.0 if both is None else float(both[0]) ** 0.5
+        return self._norm
+
     def magnitude(self) -> float:
         # Before centering.
         d = abs(self.basis.diagonal())
@@ -189,16 +203,21 @@ class CenteredGram(SymmetricOperator):
             other._row_means = other._draft._row_means
             other.means_rounding = 0.0 if other._row_means is None else DRAFT_ROUNDING
         self._row_means, self.means_rounding = other._row_means, other.means_rounding
+        if not self.definite:
+            self._norm = other.norm or (0.0 if other._draft is None else other._draft.norm)
 
     def to_dense(self) -> Array:
         """The matrix; the row means are taken on the way."""
         K = self.basis.to_dense()
+        root = self._roots(K)
+        if not self.definite:
+            w = K[0] * 0 + 1 if root is None else root**2
+            self._norm = tile_sums(K, w, w, even=root is None)[0] ** 0.5
         if self.center:
             self._row_means = means = self._mean(K)
             check_values(self.basis.kernel, means)
             K -= means
             K -= (means - self._mean(means))[:, None]
-        root = self._roots(K)
         if root is not None:
             K *= root[:, None]
             K *= root

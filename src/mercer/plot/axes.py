@@ -113,6 +113,8 @@ def matrix(name: str, A: Any) -> np.ndarray:
     rows = dense(A)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise wrong_call(name, A)
+    if not rows.size:
+        raise ValueError(f"There is nothing to draw in shape {rows.shape}. Pass at least one row.")
     return rows
 
 

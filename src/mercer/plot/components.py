@@ -31,6 +31,8 @@ from .axes import (
 # White pixels between the images of a montage, and inches of its longer side.
 GAP = 1
 MONTAGE = 7.0
+# Rows that are drawn as curves, a picture each.
+MOST_CURVES = 20
 
 
 def scores(
@@ -122,6 +124,8 @@ def contours(
         )
     labels = one_each("labels", labels, len(X))
     low, high = X.min(axis=0), X.max(axis=0)
+    if not np.isfinite(high - low).all():
+        raise ValueError("X contains NaN or infinity. Remove or fill those rows first.")
     margin = 0.1 * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T
     plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -168,8 +172,8 @@ def landmarks(
     plane = np.shape(X)[1] == 2
     if not plane and not fitted:
         raise ValueError(
-            f"Points of {np.shape(X)[1]} columns have no place in a picture. Give the fitted "
-            "model, whose scores show them, or data of two columns."
+            f"The picture has two axes, and the points have {np.shape(X)[1]} columns. Give the "
+            "fitted model to draw scores, or data of two columns."
         )
     if Z is model and fitted:
         raise ValueError(
@@ -357,7 +361,7 @@ def denoised(
     if is_model(noisy):
         model = model_with("denoised", noisy, "denoise")
         noisy, result = result, model.denoise(rows_of("denoised", result))
-    if result is None:
+    if noisy is None or result is None:
         raise wrong_call("denoised", noisy)
     kinds = {"noisy": noisy, "denoised": result, "clean": clean}
     kinds = {name: dense(rows) for name, rows in kinds.items() if rows is not None}
@@ -379,7 +383,13 @@ def denoised(
             f"Curves are rows of a 2-D array, not of one of shape {kinds['noisy'].shape}. Pass "
             "images= for images."
         )
-    axes = row_of_axes(ax, len(kinds["noisy"]))
+    count = len(matrix("denoised", kinds["noisy"]))
+    if count > MOST_CURVES:
+        raise ValueError(
+            f"Curves are drawn for at most {MOST_CURVES} rows, and there are {count:,}. Pass a few "
+            "of the rows, or images= for images."
+        )
+    axes = row_of_axes(ax, count)
     styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
     for i, panel in enumerate(axes):
         for name, rows in kinds.items():

@@ -18,6 +18,7 @@ from math import isqrt
 
 import numpy as np
 from scipy.stats import chi2, mannwhitneyu
+from sklearn.metrics.pairwise import euclidean_distances
 
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
@@ -147,7 +148,8 @@ class NoiseGauge:
         """
         Y = (some_rows(Y, HELD_ROWS) - self.mean) / self.unit
         each = min(len(self.held), -(-NEAREST_ROWS // len(Y)))
-        near = np.argpartition(square_distances(Y, self.held), each - 1, axis=1)[:, :each].ravel()
+        apart = euclidean_distances(Y, self.held, squared=True)
+        near = np.argpartition(apart, each - 1, axis=1)[:, :each].ravel()
         largest, levels = 10 * max(float(np.sqrt(np.mean(Y**2))), SMALLEST), []
         for among, level in ((slice(None), SURE), (near, FAIRLY_SURE)):
             held, drawn = self.held[among], self.drawn[among]
@@ -240,7 +242,7 @@ class NoiseGauge:
         if by_direction is None:
             by_direction = self._limits[0] <= self._limits[1]
         if not by_direction:
-            return square_distances(X, self.anchors[:HELD_ROWS]).min(axis=1)
+            return euclidean_distances(X, self.anchors[:HELD_ROWS], squared=True).min(axis=1)
         squares, beyond = self._squares(X)
         # Inverse variances of the squares, as if rows were Gaussian.
         weights = (self.variances + noise**2) ** -2
@@ -253,14 +255,6 @@ class NoiseGauge:
         squares = (X @ self.directions) ** 2
         left = np.einsum("ij,ij->i", X, X) - squares.sum(axis=1)
         return squares, np.clip(left, 0.0, None) if self.unseen else np.zeros(len(X))
-
-
-def square_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Squared distances between rows, (q, m)."""
-    squares = -2 * (X @ Z.T)
-    squares += np.einsum("ij,ij->i", X, X)[:, None]
-    squares += np.einsum("ij,ij->i", Z, Z)
-    return np.clip(squares, 0.0, None, out=squares)
 
 
 def bisected(less: Callable[[float], bool], largest: float) -> float:

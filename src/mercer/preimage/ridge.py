@@ -15,7 +15,7 @@ from ..compute.linalg import cholesky, self_product, solve_positive, solve_trian
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel
-from ..kernels.base import float_dtype
+from ..kernels.base import check_values, float_dtype
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 
 # Bytes at the peak for each pair of centers.
@@ -71,6 +71,7 @@ class KernelRidge(Preimage):
         if size <= room:
             S, rows = engine.asarray(S), engine.asarray(rows)
         kernel = RBF("median" if self.gamma is None else self.gamma).resolve(S)
+        check_values(kernel, kernel(S[:2], S), on="the scores")
         mean = rows.mean(axis=0)
         index = row_sample(len(rows), size)
         with engine.single_blas() if engine.threads == 1 else nullcontext():

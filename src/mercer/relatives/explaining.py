@@ -271,7 +271,8 @@ class Attribution(Shown):
 
     def sentence(self) -> str:
         """What the table shows."""
-        return f"Columns that drive the components, over {self.n_rows:,} rows"
+        many = f"mean over {self.n_rows:,} rows, largest first; + rises with the column, - falls"
+        return f"Change of the scores with each column: {many}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,7 +335,7 @@ class Significance(Shown):
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows, one for each component."""
-        heads = ["component", "eigenvalue", "noise", "p", "stability", "of the first together"]
+        heads = ["component", "eigenvalue", "noise", "p", "stability", "of all so far"]
         values = self.eigenvalues, self.null_upper, self.p_values
         numbers = zip(*values, self.stability, self.subspace_stability, strict=True)
         rows = [

@@ -15,7 +15,7 @@ mean over columns that both rows have, can give matrices with negative eigenvalu
 
 from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Number, Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -208,12 +208,12 @@ class TableEncoding:
         """The encoding of training rows, or None where they are complete numbers or no frame."""
         if not is_frame(X):
             return None
+        names = tuple(map(str, X.columns))
+        if len(set(names)) < len(names):
+            raise ValueError(f"Two columns have the same name in {list(names)}. Give another one.")
         columns = [X[name] for name in X.columns]
         if all(is_number(c) and not np.isnan(numbers_of(c, "")).any() for c in columns):
             return None
-        names = tuple(str(name) for name in X.columns)
-        if len(set(names)) < len(names):
-            raise ValueError(f"Two columns have the same name in {list(names)}. Rename one.")
         labels, low, size = zip(*(learned(X[name], str(name)) for name in X.columns), strict=True)
         return cls(names, labels, np.array(low), np.array(size))
 
@@ -366,7 +366,7 @@ def is_missing(value: Any) -> bool:
     """Whether an entry of a frame is missing: None, NaN or the NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, Real) and value != value
+    return isinstance(value, Number | np.generic) and value != value
 
 
 Gower.encoder = TableEncoding

@@ -266,4 +266,5 @@ class ControlChart(Shown):
         alarms, episodes = int(self.alarms.sum()), len(self.episodes())
         shown = f"; the first {SHOWN}" if episodes > SHOWN else ""
         total = counted(len(self.rows), "row")
-        return f"{alarms:,} of {total} in alarm, in {counted(episodes, 'episode')}{shown}"
+        parts = f", in {counted(episodes, 'episode')}{shown}" if episodes else ""
+        return f"{alarms:,} of {total} in alarm{parts}"

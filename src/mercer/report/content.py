@@ -22,8 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._remote import as_path
 from .._tables import counted
 from .._whole_file import check_folder, whole_file
+from ..bases.columns import ColumnBasis
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
+from ..estimators._output import kernel_text
 from ..files import RowSource, is_arrow, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
@@ -33,6 +35,7 @@ from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
 from ..progress import FIRST, make_bar
 from ..relatives.explaining import Attribution, Significance
+from ..relatives.mixed import is_missing
 
 # Components among which to choose axes, and rows of the table of outliers.
 COMPONENTS = 32
@@ -515,11 +518,6 @@ def unwrapped(values: np.ndarray) -> np.ndarray:
         return values
 
 
-def is_missing(value) -> bool:
-    """Whether a value is None, NaN, NaT or pandas' NA, whose comparisons are neither."""
-    return value is None or type(value).__name__ == "NAType" or value != value
-
-
 def color_of(color, name, names, X, values: dict, index) -> str | None:
     """The name of the column to color by; adds it to `values` if needed."""
     if color is None:
@@ -636,7 +634,8 @@ def sentences(model, inner, r: int, rows: int, shown: int, has_errors: bool = Tr
     fitted = vars(inner)
     what = f"{name_words(model)} with {counted(r, 'component')}"
     if "kernel_" in fitted:
-        what += f" and a {kernel_words(inner.kernel_)}"
+        known = kernel_text(inner) if "graph_" in fitted else kernel_words(inner.kernel_)
+        what += f" and a {known}"
     if "expansion_" in fitted:
         what += f" uses {basis_words(inner)}"
     if shown < rows:
@@ -678,6 +677,8 @@ def basis_words(model) -> str:
         text = f"all {counted(basis.size, 'training row')}"
     elif basis.points is not None:
         text = f"{counted(basis.size, 'landmark')} that stand for all rows"
+    elif isinstance(basis, ColumnBasis):
+        text = counted(basis.size, "column")
     elif basis.exact_norms:
         text = f"{counted(basis.size, 'Fourier feature')} that give the kernel exactly"
     else:

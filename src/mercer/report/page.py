@@ -77,7 +77,7 @@ def render(content: Report) -> str:
         passes = f"<p>The {escape(label)} after each pass.</p>{chart}"
         sections.append(section("Convergence", passes))
     if plan := vars(content.inner).get("plan_"):
-        methods = f"<p>{escape(plan.reason)}</p>{table(*plan.table())}"
+        methods = f"<p>{escape(plan.advice)}</p>{table(*plan.table())}"
         sections.append(section("Plan", methods, "whole"))
     note, walk = content.walks.note if isinstance(content.walks, Walks) else "", ""
     if isinstance(content.walks, str):
@@ -255,7 +255,7 @@ def spectrum(content: Report) -> str:
         bars = "the exact ones are certified to lie" if bound else "the exact ones are estimated"
         bars = f"Bars show where {bars}; a bar may be shorter than its dot."
         if not known.all():
-            bars = "Exact ones are not bounded where there is no bar."
+            bars = "Where there is no bar, no limit is known."
         text = f"<p>Dots are the eigenvalues found. {bars}</p>"
         lower, upper = np.where(known, lower, values), np.where(known, upper, values)
     if "explained_variance_ratio_" in fitted:
@@ -338,10 +338,10 @@ def control_chart(content: Report) -> str:
         starts = np.arange(0, len(chart.rows), step)
         values = np.maximum.reduceat(chart.ratios[:, k], starts)
         drawn.append(f"<h3>{name}</h3>{ratio_chart(starts, values, name)}")
-    return (
-        f"<p>{escape(chart.sentence())}. Statistics over their limits: rows above 1 are in alarm."
-        f"</p>{''.join(drawn)}{table(*chart.table())}"
-    )
+    heads, episodes = chart.table()
+    text = f"{chart.sentence()}. The curves are divided by their limits: rows above 1 are in alarm."
+    alarms = table(heads, episodes) if episodes else ""
+    return f"<p>{escape(text)}</p>{''.join(drawn)}{alarms}"
 
 
 def facts(content: Report) -> str:
@@ -477,12 +477,8 @@ def with_axes(marks, x, y, count: int, yticks, xlabel: str, ylabel: str, label: 
             parts.append(text(x(value), bottom + 17, f"{value:.0f}", "middle"))
     parts.append(text((LEFT + right) / 2, HEIGHT - 8, xlabel, "middle"))
     parts.append(text(14, middle, ylabel, "middle", transform=f"rotate(-90 14 {middle:.0f})"))
-    return svg([*parts, *marks], HEIGHT, label)
-
-
-def svg(marks, height: int, label: str) -> str:
-    box = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
-    return element("svg", "chart", "".join(marks), **box)
+    box = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": label}
+    return element("svg", "chart", "".join([*parts, *marks]), **box)
 
 
 def group(title: str, *marks: str) -> str:

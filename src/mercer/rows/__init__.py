@@ -18,9 +18,11 @@ A new kind is one file and one line of `KINDS`; no other folder asks for the kin
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..compute.arrays import is_dask
+from ..files import is_cluster_table
 from ..fitting.expansion import OfExpansion, errors_of, scores_of
 from ..fitting.moments import RowFunction
 from . import array
@@ -36,20 +38,20 @@ from .array import (
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
-from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
-from .ray import RayRows, is_ray, open_ray
-from .spark import SparkRows, is_spark, open_spark
+from .extras import with_extras
+from .ray import RayRows, open_ray
+from .spark import SparkRows, open_spark
 from .states import Layout, NextPass, State, Step, SummedRows, merge
 
 #: Whether data are of a kind, and how they are opened; all other data are arrays.
 KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_dask, open_dask),
-    (is_spark, open_spark),
-    (is_ray, open_ray),
-    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
+    (partial(is_cluster_table, libraries=("pyspark",)), open_spark),
+    (partial(is_cluster_table, libraries=("ray",)), open_ray),
     (is_source, open_blocks),
+    (lambda X: isinstance(X, SummedRows), lambda X, how: X),
 ]
 array.KINDS = KINDS
 
@@ -69,7 +71,6 @@ __all__ = [
     "State",
     "Step",
     "SummedRows",
-    "beside",
     "count_rows",
     "engine_for",
     "errors_of",
@@ -82,5 +83,6 @@ __all__ = [
     "merge",
     "open_rows",
     "scores_of",
+    "with_extras",
     "without_weightless",
 ]

@@ -9,7 +9,8 @@ V_j)``. Rows never leave the workers, vectors live with the caller.
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,6 @@ class ChunkGram(GramBasis):
         Columns of vectors that a product has, about.
     """
 
-    _sums: tuple[float, Any] | None = None
-
     def __init__(self, kernel, points, engine, workers, entries=None, columns=64):
         self.kernel, self.engine, self.workers = kernel, engine, workers
         self.points = self._held = points
@@ -73,6 +72,7 @@ class ChunkGram(GramBasis):
         self.multiplies = self.sparse_rows and kernel.is_inner_product and fits
         #: What was found out of the rows, shared by copies.
         self._facts: dict[str, Any] = {}
+        self.store = SimpleNamespace(sums=None)
 
     @cached_property
     def single(self) -> bool:
@@ -86,7 +86,7 @@ class ChunkGram(GramBasis):
         if self.multiplies or self.dtype == np.float32 or not self.single:
             return None
         draft = copy(self)
-        draft.dtype, draft._sums = np.float32, None
+        draft.dtype, draft.store = np.float32, SimpleNamespace(sums=None)
         return draft
 
     @contextmanager
@@ -97,7 +97,7 @@ class ChunkGram(GramBasis):
             self.single  # noqa: B018
         cores, room = self.workers.cores, self.workers.core_memory
         working._held = evened(self.points, cores, room, self._columns).persist()
-        working.checkpoint = checkpoint
+        working.checkpoint, working.store = checkpoint, SimpleNamespace(sums=None)
         check = delayed(self.kernel.check)
         run([check(rows) for _, rows in filled(working._held)])
         yield working
@@ -154,15 +154,7 @@ class ChunkGram(GramBasis):
         """k(Z, Z) W, each pair of chunks used for both sides."""
         if self.checkpoint is None:
             return self._product(W)
-        before = self._sums
-
-        def make():
-            product = self._product(W)
-            return product, self._sums if before is None else None
-
-        product, sums = self.checkpoint.product(make, W, self.dtype)
-        self._sums = before or sums
-        return product
+        return self.checkpoint.product(partial(self._product, W), W, self.dtype, self.store)
 
     def _product(self, W):
         parts = filled(self._held)
@@ -170,7 +162,7 @@ class ChunkGram(GramBasis):
             return np.vstack(run(self._lazy([Z for _, Z in parts], W, self.dtype)))
         make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
         within, cross = delayed(own_product), delayed(cross_products, nout=2)
-        V, weights = self._pieces(W, parts), self.weights if self._sums is None else None
+        V, weights = self._pieces(W, parts), self.weights if self.store.sums is None else None
         w = [constant(None if weights is None else weights[rows]) for rows, _ in parts]
         sums: list[list] = [[] for _ in parts]
         for i, (_, Z) in enumerate(parts):
@@ -182,11 +174,8 @@ class ChunkGram(GramBasis):
         total = np.vstack(run([tree_sum(part) for part in sums]))
         if weights is None:
             return total
-        self._sums = float(weights @ total[:, -1]), total[:, -2].copy()
+        self.store.sums = float(weights @ total[:, -1]), total[:, -2].copy()
         return total[:, :-2]
-
-    def sums(self):
-        return self._sums
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""

@@ -24,24 +24,14 @@ from ..compute import (
 from ..compute.arrays import Array, is_dask
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
+from ..files.base import first_missing
 from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
-from .base import Opening, Rows
+from . import tasks
+from .base import BY_LANDMARKS, Opening, Rows
 from .chunk_gram import ChunkGram
-from .tasks import (
-    Workers,
-    constant,
-    delayed,
-    empty_like,
-    filled,
-    grouped,
-    neighbors,
-    run,
-    take_rows,
-    tree_sum,
-)
 
 # Small chunks are taken together until they have so many bytes, or so large a part of all rows:
 # enough tasks for many cores. The same on any machine, since checkpoints and streams count them.
@@ -83,12 +73,12 @@ class DaskRows(Rows):
         self._given = one_column(X)
         self._lengths = self._given.chunks[0]
         self.dtype = np.dtype(np.float32 if self._given.dtype == np.float32 else np.float64)
-        self.sparse = is_sparse(empty_like(self._given))
+        self.sparse = is_sparse(tasks.empty_like(self._given))
         self._meta = np.empty((0, 0), self.dtype)
         if self.sparse:
             self._meta = sparse.csr_matrix(self._meta)
         self._check = partial(checked, template=self._meta, width=self._given.shape[1])
-        self.workers = Workers.of(self._given, memory, n_jobs, device)
+        self.workers = tasks.Workers.of(self._given, memory, n_jobs, device)
 
     @property
     def shape(self) -> Any:
@@ -110,46 +100,45 @@ class DaskRows(Rows):
         # In chunks of the same rows, so that a task gets the weights of its own.
         w = function.weights
         weights = [] if w is None else [da.from_array(w[:, None], (lengths, 1), name=False)]
-        tasks = array.map_blocks(
+        chunks = array.map_blocks(
             on_chunk,
             *weights,
-            work=constant(function.weighing(None)),
+            work=tasks.constant(function.weighing(None)),
             firsts=[0, *accumulate(lengths)],
             make=self.workers.engine(sum(map(bool, lengths))),
             dtype=object,
             chunks=((1,) * len(lengths), (1,)),
             meta=np.empty((0, 0), object),
         ).to_delayed()
-        parts = [part for part, length in zip(tasks.ravel(), lengths, strict=True) if length]
+        parts = [part for part, length in zip(chunks.ravel(), lengths, strict=True) if length]
         whole = checkpoint is None
         smallest = len(parts) if whole else max(GROUP_LEAST, -(-len(parts) // GROUPS))
         group, summed = done.get("group", smallest), done.get("chunks", 0)
         for first in range(summed, len(parts), group):
-            part = run([tree_sum(parts[first : first + group])])[0]
+            part = tasks.run([tasks.tree_sum(parts[first : first + group])])[0]
             yield part, {"group": group, "chunks": first + group}
 
     def identity(self) -> list:
         """Lengths of the chunks, type, and a hash of each, made where the chunks are."""
         self._count()
-        hashed = [delayed(chunk_digest)(rows) for _, rows in filled(self._together)]
-        return ["dask", list(self._lengths), self.shape[1], str(self.dtype), run(hashed)]
+        hashed = [tasks.delayed(chunk_digest)(rows) for _, rows in tasks.filled(self._together)]
+        return ["dask", list(self._lengths), self.shape[1], str(self.dtype), tasks.run(hashed)]
 
     def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
         for block in self._lazy.to_delayed().ravel():
-            yield run([block])[0]
+            yield tasks.run([block])[0]
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Any:
         """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
-            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
-            "chunks are."
+            f"they fit into memory, or {instead}."
         )
 
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
-        return take_rows(self._passes, index)
+        return tasks.take_rows(self._passes, index)
 
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
@@ -175,7 +164,7 @@ class DaskRows(Rows):
             return function.expansion.basis.mapped(function, array)
         return array.map_blocks(
             mapped_chunk,
-            function=constant(function),
+            function=tasks.constant(function),
             make=self.workers.engine(array.numblocks[0]),
             dtype_=self.dtype,
             dtype=self.dtype,
@@ -190,8 +179,8 @@ class DaskRows(Rows):
             many = self._given.numblocks[0]
             meta = np.empty((0, 0), object)
             heights = self._given.map_blocks(height, dtype=object, meta=meta)
-            groups = neighbors((1,) * many, -(-many // COUNTING_TASKS))
-            counts = run(grouped(heights, groups, lambda lengths, _: lengths))
+            groups = tasks.neighbors((1,) * many, -(-many // COUNTING_TASKS))
+            counts = tasks.run(tasks.grouped(heights, groups, lambda lengths, _: lengths))
             self._lengths = tuple(n for part in counts for n in part)
         return self.shape[0]
 
@@ -207,12 +196,12 @@ class DaskRows(Rows):
 
         n, d = self._count(), self.shape[1]
         most = max(1, TOGETHER_BYTES // (self.dtype.itemsize * self._entries))
-        groups = neighbors(self._lengths, min(most, -(-n // TOGETHER_PARTS)))
+        groups = tasks.neighbors(self._lengths, min(most, -(-n // TOGETHER_PARTS)))
         if 2 * len(groups) > len(self._lengths):
             return self._checked()
-        tasks = grouped(self._given, groups, partial(stacked, check=self._check))
+        blocks = tasks.grouped(self._given, groups, partial(stacked, check=self._check))
         lengths = [sum(self._lengths[group.start : group.stop]) for group in groups]
-        parts = zip(tasks, lengths, strict=True)
+        parts = zip(blocks, lengths, strict=True)
         return da.concatenate([da.from_delayed(t, (m, d), meta=self._meta) for t, m in parts])
 
     @property
@@ -236,7 +225,7 @@ class DaskRows(Rows):
         first = next((i for i, length in enumerate(self._lengths) if length), None)
         if not self.sparse or first is None:
             return d
-        rows = run([self._checked().blocks[first]])[0]
+        rows = tasks.run([self._checked().blocks[first]])[0]
         return min(d, 2 * -(-rows.nnz // rows.shape[0]) + 2)
 
 
@@ -264,7 +253,7 @@ def one_column(X) -> Any:
             f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
             f"{array.dtype} instead."
         )
-    if is_sparse(empty_like(array)):
+    if is_sparse(tasks.empty_like(array)):
         empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
         array = array.map_blocks(csr_chunk, meta=empty)
     return array.rechunk({1: -1}, method="tasks") if array.numblocks[1] > 1 else array
@@ -343,15 +332,11 @@ def checked(rows, template, width: int, block_id=(0, 0)) -> Any:
         rows = match_sparsity(rows.astype(template.dtype, copy=False), template)
     except (TypeError, ValueError) as error:
         raise reason(rows, error, name) from error
-    if is_sparse(rows):
-        places = np.flatnonzero(~np.isfinite(rows.data))
-        bad = np.searchsorted(rows.indptr, places, side="right") - 1
-    else:
-        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if bad.size:
+    missing = first_missing(rows)
+    if missing is not None:
         raise ValueError(
-            f"{name} contains NaN or infinity, first in its row {bad[0]}. Remove "
-            "or fill such rows first."
+            f"{name} contains NaN or infinity, first in its row {missing[0]}. Remove or fill such "
+            "rows first."
         )
     return rows
 

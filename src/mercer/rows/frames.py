@@ -20,10 +20,10 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import RowSource, listed
-from ..fitting.moments import BesideColumn, RowFunction
+from ..files.base import RowSource, first_missing, listed
+from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
-from .base import Opening, Rows
+from .base import BY_LANDMARKS, Opening, Rows
 from .blocks import BLOCK_ROWS, BLOCK_SHARE
 
 # Names of whole numbers that are keys, and rows that are looked at to tell keys by their values.
@@ -78,7 +78,7 @@ class Reader:
         Numbers of a row.
     nested : bool
         Whether there is one column of whole rows.
-    beside : tuple of BesideColumn
+    extras : tuple of ExtraColumn
     whole_numbers : list of str
         Columns that may be keys.
     """
@@ -87,7 +87,7 @@ class Reader:
     width: int
     dtype: np.dtype
     nested: bool = False
-    beside: tuple[BesideColumn, ...] = ()
+    extras: tuple[ExtraColumn, ...] = ()
     whole_numbers: tuple[str, ...] = ()
     memory: Any = None
     threads: int = 1
@@ -110,7 +110,7 @@ class Reader:
                 batch = whole.slice(start, size)
                 rows = self.rows_of(batch, place, count)
                 columns = {
-                    c.name: c.values(batch.column(c.name), place, count) for c in self.beside
+                    c.name: c.values(batch.column(c.name), place, count) for c in self.extras
                 }
                 yield batch, rows, columns, first + count
                 count += batch.num_rows
@@ -121,9 +121,9 @@ class Reader:
             rows = self._unnested(batch.column(self.columns[0]), place, start)
         else:
             rows = stacked(batch, self.columns, self.dtype)
-        bad = ~np.isfinite(rows)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        missing = first_missing(rows)
+        if missing is not None:
+            row, column, _ = missing
             name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
             raise InvalidRowsError(
                 f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
@@ -167,7 +167,7 @@ class SumOf:
             for _, rows, columns, number in self.reader.blocks(batches, place, first):
                 value = function.with_columns(columns, number)(rows, number)
                 keys = self.reader.keys_among(rows) if total.keys is None else None
-                weights = (columns[c.name] for c in self.reader.beside if c.is_weight)
+                weights = (columns[c.name] for c in self.reader.extras if c.is_weight)
                 counting = int(np.count_nonzero(next(weights, np.ones(len(rows)))))
                 total = total + Part(len(rows), value, counting, None, keys)
         except (ValueError, TypeError, ArithmeticError) as error:
@@ -242,9 +242,9 @@ class FrameRows(Rows):
                 f"device={how.device!r} is for arrays and Dask, and {self._title} is read by the "
                 "cores of its workers. Leave device out."
             )
-        beside = chosen.beside
+        extras = chosen.extras
         kinds = {name: why_no_number(kind) for name, kind in types.items()}
-        rest = [name for name in types if name not in {column.name for column in beside}]
+        rest = [name for name in types if name not in {column.name for column in extras}]
         wanted = how.names or chosen.columns
         self.nested = self._whole_rows(rest if wanted is None else wanted, kinds)
         source: Any = type("Columns", (), {"name": self._title})()
@@ -273,7 +273,7 @@ class FrameRows(Rows):
             width,
             self.dtype,
             self.nested is not None,
-            beside,
+            extras,
             tuple(name for name in whole if name not in named),
             how.memory,
             count_threads(how.n_jobs or 1),
@@ -344,32 +344,32 @@ class FrameRows(Rows):
                 f"{self._title} has columns {listed(map(repr, twice))} already, and results are "
                 "written beside its columns under these names. Rename or drop them."
             )
-        reader = replace(self._reader, beside=())
+        reader = replace(self._reader, extras=())
         return self._with_columns(ColumnsOf(reader, function, tuple(map(str, names))))
 
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> str:
         """The reason why not: a Gram matrix needs numbers of rows that last."""
         return f"the rows of {self._title} have no order that lasts from pass to pass"
 
-    def as_array(self, who: str, limit: int | None = None) -> Array:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
         """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is on a cluster. Pass {self._collected} if "
-            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where they are."
+            f"they fit into memory, or {instead}."
         )
 
     def take(self, index: Array) -> Array:
         """Raise ValueError: rows have no numbers."""
         raise ValueError(
-            f"Rows of {self._title} have no numbers to take them by: it is run anew for every "
-            "pass. Give the rows themselves, such as Landmarks(points=Z)."
+            f"Rows of {self._title} have no row numbers, because it is run anew for every pass. "
+            "Give the rows themselves, such as Landmarks(points=Z)."
         )
 
     def blocks(self) -> Iterator:
         """Blocks of one partition after the other, brought here; the order is that of this run."""
-        return (rows for rows, _ in self.blocks_beside())
+        return (rows for rows, _ in self.blocks_with_extras())
 
-    def blocks_beside(self) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    def blocks_with_extras(self) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """The same, each with the columns beside its rows."""
         for part in self._parts(BlocksOf(self._reader)):
             if part.error is not None:
@@ -379,9 +379,9 @@ class FrameRows(Rows):
     def identity(self) -> list:
         """Raise ValueError: a resumed pass could not tell which rows it has."""
         raise ValueError(
-            f"checkpoint= resumes behind a row, and rows of {self._title} have no numbers. Leave "
-            "it out, as a worker that dies costs a retry of its partitions, or write the rows to "
-            "Parquet."
+            f"checkpoint= resumes after a row number, and rows of {self._title} have none. Leave "
+            "it out (the cluster repeats the partitions of a worker that dies), or write the rows "
+            "to Parquet."
         )
 
     def _whole_rows(self, names: Any, kinds: dict[str, Any]) -> str | None:
@@ -407,7 +407,7 @@ def is_nested(kind: Any) -> bool:
     return is_list and why_no_number(element) is None
 
 
-def columns_beside(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
+def extra_columns(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     """A table without the columns that are named, and what was given as such columns."""
     chosen = X if isinstance(X, ChosenColumns) else ChosenColumns(X)
     names = chosen.table.columns
@@ -415,17 +415,17 @@ def columns_beside(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     picked: dict[str, Any] = {}
     for title, value in given.items():
         if isinstance(value, str) and value in names:
-            value = BesideColumn(value, is_weight=title == "sample_weight")
-        elif value is not None and not isinstance(value, BesideColumn):
+            value = ExtraColumn(value, is_weight=title == "sample_weight")
+        elif value is not None and not isinstance(value, ExtraColumn):
             said = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
             raise ValueError(
                 f"Rows on a cluster have no order: {title} must be the name of a column of X, "
                 f"and got {said}. The columns are {listed(map(repr, names))}."
             )
         picked[title] = value
-    beside = [column for column in picked.values() if column is not None]
-    taken = {column.name for column in beside}
+    extras = [column for column in picked.values() if column is not None]
+    taken = {column.name for column in extras}
     columns = chosen.columns
     if columns is not None:
         columns = [name for name in columns if name not in taken]
-    return replace(chosen, columns=columns, beside=tuple(beside)), *picked.values()
+    return replace(chosen, columns=columns, extras=tuple(extras)), *picked.values()

@@ -9,8 +9,7 @@ from operator import add
 from typing import Any
 
 from .._packages import needed
-from ..files import ChosenColumns
-from ..files.arrow import library_of
+from ..files.opening import table_of
 from .base import Opening
 from .frames import BlocksOf, ColumnsOf, FrameRows, Part, SumOf
 from .tasks import FAN_IN
@@ -42,7 +41,7 @@ class RayRows(FrameRows):
     def _made(self, work) -> Any:
         """A dataset with the results of work on every block, pickled."""
         reader = work.reader
-        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.beside)])
+        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.extras)])
         return self.frame.select_columns(list(names)).map_batches(
             partial(made, work=work), **WHOLE_BLOCKS
         )
@@ -57,7 +56,7 @@ class RayRows(FrameRows):
         first = next(iter(self.frame.select_columns([name]).take(1)), None)
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[name]), kind.value_type
 
@@ -98,15 +97,9 @@ def pickled(parts) -> Any:
     return pa.table({"part": pa.array([pickle.dumps(part) for part in parts], pa.large_binary())})
 
 
-def is_ray(X: Any) -> bool:
-    """Whether X is a dataset of Ray, told without importing it."""
-    table = X.table if isinstance(X, ChosenColumns) else X
-    return library_of(table) == "ray"
-
-
 def open_ray(X: Any, how: Opening) -> RayRows:
     """Rows of a dataset, or of columns chosen from it."""
-    dataset = X.table if isinstance(X, ChosenColumns) else X
+    dataset = table_of(X)
     if not hasattr(dataset, "map_batches"):
         raise TypeError(f"X is a {type(dataset).__name__} of Ray. Pass a ray.data.Dataset.")
     schema = dataset.schema()

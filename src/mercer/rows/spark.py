@@ -7,8 +7,7 @@ from operator import add
 from typing import Any
 
 from .._packages import needed
-from ..files import ChosenColumns
-from ..files.arrow import library_of
+from ..files.opening import table_of
 from .base import Opening
 from .frames import BlocksOf, ColumnsOf, FrameRows, Part, SumOf
 from .tasks import FAN_IN
@@ -51,7 +50,7 @@ class SparkRows(FrameRows):
         """A frame with the results of work on every partition, pickled."""
 
         reader, places = work.reader, {name: f"c{i}" for i, name in enumerate(self.types)}
-        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.beside)]))
+        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.extras)]))
 
         def made(batches: Iterable) -> Iterator:
             number, results = on_partition(work, batches, names)
@@ -82,7 +81,7 @@ class SparkRows(FrameRows):
         first = column.na.drop().first()
         if first is None:
             raise ValueError(
-                f"{self._title} needs at least one row in column {name!r}, and has none."
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
             )
         return len(first[0]), self.types[name].value_type
 
@@ -133,15 +132,9 @@ def arrow_type(field) -> Any:
         return needed("pyarrow", "files").null()
 
 
-def is_spark(X: Any) -> bool:
-    """Whether X is a frame of Spark, told without importing it."""
-    table = X.table if isinstance(X, ChosenColumns) else X
-    return library_of(table) == "pyspark"
-
-
 def open_spark(X: Any, how: Opening) -> SparkRows:
     """Rows of a frame, or of columns chosen from it."""
-    frame = X.table if isinstance(X, ChosenColumns) else X
+    frame = table_of(X)
     if not hasattr(frame, "mapInArrow"):
         kind = type(frame).__name__
         raise TypeError(

@@ -7,7 +7,6 @@ and end the fit with `NextPass` where it needs another one. The next time it com
 a digest of what it made on the way (the landmarks, for one) tells sums of anything else.
 """
 
-import json
 import pickle
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -20,9 +19,9 @@ import numpy as np
 
 from .._packages import needed
 from ..compute import is_sparse, to_numpy
-from ..fitting.checkpoint import digest, identity_of
+from ..fitting.checkpoint import digest, identity_of, sealed, unsealed
 from ..fitting.functions import CountOf, pack, unpack
-from ..fitting.moments import BesideColumn, RowFunction
+from ..fitting.moments import ExtraColumn, RowFunction
 from .base import Rows
 
 #: Changes whenever sums of one release may not be added to those of another.
@@ -47,7 +46,7 @@ class Layout:
         Their names, where they have any.
     dtype : str
         Type of the results.
-    beside : list of str
+    extras : list of str
         What stands beside the rows: "y", "sample_weight".
     version : int
     """
@@ -56,7 +55,7 @@ class Layout:
     width: int
     columns: list[str] | None
     dtype: str
-    beside: list[str]
+    extras: list[str]
     version: int = STATE_VERSION
 
     def check(self, other: "Layout") -> None:
@@ -74,7 +73,7 @@ DIFFERENCES = (
     ("columns", "rows with other columns", "Select the same columns of every batch, in one order."),
     ("width", "rows with other numbers of columns", "Pass the same columns of every batch."),
     ("dtype", "rows of other types", "Convert all batches to one of them."),
-    ("beside", "batches with other y or sample_weight", "Pass them with every batch or with none."),
+    ("extras", "batches with other y or sample_weight", "Pass them with every batch or with none."),
 )
 
 
@@ -113,35 +112,18 @@ class State:
 
     def __bytes__(self) -> bytes:
         """The state for any place that keeps bytes; `merge` reads it, and executes nothing."""
-        from safetensors.numpy import save
-
         arrays: list = []
-        facts = {
-            name: value for name, value in vars(self).items() if name not in ("layout", "value")
-        }
-        facts |= {"layout": asdict(self.layout), "value": pack(self.value, arrays)}
-        # Old releases of safetensors read no archive without a tensor.
-        arrays = arrays or [np.zeros(1)]
-        tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
-        text, numbers = json.dumps(facts), digest(tensors.values())
-        return save(tensors, {"state": text, "checksum": identity_of(text, numbers)})
+        facts = {"layout": asdict(self.layout), "value": pack(self.value, arrays)}
+        return sealed(vars(self) | facts, arrays)
 
     @classmethod
     def from_bytes(cls, data: Any) -> "State":
         """The state that ``bytes(state)`` wrote."""
-        from safetensors.numpy import load
-
         data = bytes(data)
         try:
-            tensors = load(data)
-            arrays = [tensors[str(i)] for i in range(len(tensors))]
-            size = int.from_bytes(data[:8], "little")
-            header = json.loads(data[8 : 8 + size])["__metadata__"]
-            if header["checksum"] != identity_of(header["state"], digest(arrays)):
-                raise ValueError("its checksum is another")
-            facts = json.loads(header["state"])
-            layout = Layout(**facts.pop("layout"))
-            return cls(**facts | {"layout": layout, "value": unpack(facts["value"], arrays)})
+            facts, arrays = unsealed(data)
+            layout, value = Layout(**facts["layout"]), unpack(facts["value"], arrays)
+            return cls(**facts | {"layout": layout, "value": value})
         except Exception as error:  # what damaged bytes raise is not documented
             raise ValueError(
                 f"{len(data):,} bytes are no state of mercer, or a damaged one ({error!s:.200}). "
@@ -215,20 +197,20 @@ class Step:
     layout: Layout
     states: tuple[State, ...]
 
-    def state_of(self, blocks: Iterable, beside: dict[str, Any], engine: Any, first: Any) -> State:
+    def state_of(self, blocks: Iterable, extras: dict[str, Any], engine: Any, first: Any) -> State:
         """The state of rows that come in blocks, with arrays of what stands beside all of them."""
         function, total, count = self.function.moved(engine), None, 0
-        beside = {name: column_of(name, values) for name, values in beside.items()}
+        extras = {name: column_of(name, values) for name, values in extras.items()}
         for block in blocks:
             if not block.shape[0]:
                 continue
             first = numbered(block) if first is None else int(first)
             last = count + block.shape[0]
-            columns = {name: values[count:last] for name, values in beside.items()}
+            columns = {name: values[count:last] for name, values in extras.items()}
             number = first + count
             value = function.with_columns(columns, number)(block, number)
             total, count = value if total is None else total + value, last
-        for name, values in beside.items():
+        for name, values in extras.items():
             if len(values) != count:
                 raise ValueError(
                     f"{name} has {len(values):,} values for {count:,} rows. Give one for each row."
@@ -275,17 +257,12 @@ class SummedRows(Rows):
         return np.dtype(self.layout.dtype)
 
     @property
-    def beside(self) -> dict[str, BesideColumn]:
+    def extras(self) -> dict[str, ExtraColumn]:
         """What stands beside the rows, as parameters of a fit."""
-        return {name: named_column(name) for name in self.layout.beside}
+        return {name: named_column(name) for name in self.layout.extras}
 
     def sum(
-        self,
-        function: RowFunction,
-        title: str = "rows",
-        *,
-        again: bool = False,
-        checkpoint: Any = None,
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
     ) -> Any:
         """The sum that is there, or `NextPass`."""
         if isinstance(function, CountOf):  # which each state knows; no fit needs it before
@@ -333,7 +310,7 @@ class SummedRows(Rows):
     def as_basis(self, kernel: Any, engine: Any, n_components: int | None) -> str:
         return "of merged states only sums are known"
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = "") -> Any:
         return self._refuse(who)
 
     def take(self, index: Any) -> Any:
@@ -346,9 +323,9 @@ class SummedRows(Rows):
         return self._refuse("checkpoint=")
 
 
-def named_column(name: str) -> BesideColumn:
+def named_column(name: str) -> ExtraColumn:
     """What stands for a column beside the rows while they are elsewhere."""
-    return BesideColumn(name, is_weight=name == WEIGHTS)
+    return ExtraColumn(name, is_weight=name == WEIGHTS)
 
 
 def column_of(name: str, values: Any) -> np.ndarray:

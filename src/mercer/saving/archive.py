@@ -90,8 +90,8 @@ class Pieces:
             yield piece.astype(self.dtype, copy=False)
         if done != self.shape[0]:
             raise ModelFileError(
-                f"The rows of this model were {self.shape[0]:,} numbers long when it was fitted, "
-                f"and are {done:,} now. Save it while its data are as they were."
+                f"The data of this model had the size {self.shape[0]:,} when it was fitted, and "
+                f"have {done:,} now. Restore the data, or fit again."
             )
 
 
@@ -139,28 +139,29 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
     """
     from safetensors import safe_open
 
-    with local_copy(path) as copy:
-        with open(copy, "rb") as raw:
-            start = raw.read(8)
-        size = copy.stat().st_size
-        if size == 0:
-            raise ModelFileError(f"{path} is empty, and no model file.")
-        if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
-            raise _not_readable(path)
-        try:
-            file = safe_open(copy, framework="numpy")
-        except OSError:
-            raise
-        except Exception as error:  # what a damaged file raises is not documented
-            raise _not_readable(path) from error
-        with file:
-            header = _header(path, file.metadata() or {})
-            if verify and header["checksum"] != _digest(copy):
-                why = f"{path} is damaged: its checksum does not agree. {SAVE_AGAIN}"
-                raise ModelFileError(why)
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            layout = {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
-            yield Archive(header, layout, file, size)
+    place = as_path(path)
+    copy = local_copy(place)
+    with open(copy, "rb") as raw:
+        start = raw.read(8)
+    size = copy.stat().st_size
+    if size == 0:
+        raise ModelFileError(f"{path} is empty, and no model file.")
+    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
+        raise _not_readable(path)
+    try:
+        file = safe_open(copy, framework="numpy")
+    except OSError:
+        raise
+    except Exception as error:  # what a damaged file raises is not documented
+        raise _not_readable(path) from error
+    with file:
+        header = _header(path, file.metadata() or {})
+        if verify and header["checksum"] != _digest(copy):
+            why = f"{path} is damaged: its checksum does not agree. {SAVE_AGAIN}"
+            raise ModelFileError(why)
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        layout = {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
+        yield Archive(header, layout, file, size)
 
 
 def _not_readable(path: Any) -> ModelFileError:
@@ -171,7 +172,7 @@ def _not_readable(path: Any) -> ModelFileError:
         why = "it was cut off or altered after it was written"
         return ModelFileError(f"{path} is damaged: {why}. {SAVE_AGAIN}")
     return ModelFileError(
-        f"{path} is not a mercer model file. Give a file that model.save(path) wrote."
+        f"{path} is not a mercer model file. Give a file of mercer fit or of model.save."
     )
 
 

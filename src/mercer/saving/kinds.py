@@ -161,13 +161,22 @@ def is_resolved(kernel) -> bool:
 
 def check_kernel(kernel) -> None:
     """Raise ModelFileError where a kernel takes no rows, once words for its width are numbers."""
-    composite, gamma = isinstance(kernel, CompositeKernel), vars(kernel).get("gamma")
-    if isinstance(kernel, BlockFunction) or (composite and kernel.has_widths):
-        return  # what has no function yet, or widths of columns that other parts do not take
+    if isinstance(kernel, BlockFunction):
+        return  # which has no function yet
+    composite, params = isinstance(kernel, CompositeKernel), kernel.get_params()
+    if composite and any(np.ndim(leaf.gamma) for leaf in kernel.leaves()):
+        return  # widths of columns, that other parts do not take
+    # Columns that its parts choose, or have a number for.
+    chosen = [
+        1 + np.max(v, initial=0)
+        for k, v in params.items()
+        if k.endswith("columns") and v is not None
+    ]
+    sizes = [np.size(v) for k, v in params.items() if k.endswith(("gamma", "scales"))]
     try:
         # A forged file may name any column.
-        columns = np.size(gamma) if np.ndim(gamma) else kernel.least_columns
-        rows = kernel.domain.nearest(np.zeros((2, min(columns, MOST_COLUMNS))))
+        columns = min(int(max(chosen + sizes, default=1)), MOST_COLUMNS)
+        rows = kernel.domain.nearest(np.zeros((2, columns)))
         kernel.resolve(rows).check(rows)
     except ValueError as error:
         raise ModelFileError(f"the kernel {kernel!r:.60} cannot be used: {error}") from error

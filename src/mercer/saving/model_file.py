@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import Landmarks
 from ..compute import is_sparse, make_engine, to_numpy
 from ..compute.arrays import BlocksOnDemand, csr_from_parts, is_foreign
-from ..estimators._output import basis_text
+from ..estimators._output import basis_text, kernel_text
 from ..exceptions import ModelFileError
 from ..kernels import BlockFunction, Kernel
 from ..kernels.function import Objects
@@ -236,7 +236,7 @@ def summarize(model) -> dict[str, Any]:
     if "n_features_in_" in facts:
         summary["columns"] = int(inner.n_features_in_)
     if isinstance(facts.get("kernel_"), Kernel):
-        summary["kernel"] = " ".join(repr(inner.kernel_).split())
+        summary["kernel"] = kernel_text(inner, repr)
     if "expansion_" in facts:
         summary["basis"] = basis_text(inner.expansion_.basis)
         summary["components"] = int(inner.expansion_.n_components)

@@ -361,7 +361,6 @@ DISTANCES = [
     part(
         LiftedDistance,
         read=lifted_fields,
-        kind=lambda kind: kind in ("lingoes", "cailliez"),
         constant=FINITE,
         same=FINITE,
         distance=(EuclideanDistance, MetricDistance, None),
@@ -462,13 +461,6 @@ PARTS: dict[str, Part] = {
 # The function is no part of a file: `load` is given it.
 PARTS["BlockFunction"] = replace(
     PARTS["BlockFunction"], read=lambda kernel: kernel.get_params(deep=False) | {"function": None}
-)
-# Earlier versions had a solver "Lobpcg": block Krylov has taken its place.
-PARTS["Lobpcg"] = replace(
-    recipe(solvers.BlockKrylov),
-    build=lambda max_iter, oversampling: solvers.BlockKrylov(
-        oversampling=oversampling, max_passes=max_iter
-    ),
 )
 #: Every estimator by the name of its class.
 MODELS: dict[str, Part] = {

@@ -7,7 +7,9 @@ Rows may be on a device. Arrays with an entry for every row are then computed th
 choice, random numbers and matrices of the size of the choice are in main memory.
 """
 
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any, dataclass_transform
 
 import numpy as np
 from scipy.linalg import get_blas_funcs
@@ -26,6 +28,7 @@ LONG_ROW = 128
 DENSE_EIGENPAIRS = 2500
 
 
+@dataclass_transform()
 class Selector(BaseEstimator):
     """A recipe that chooses landmarks among rows.
 
@@ -53,6 +56,11 @@ class Selector(BaseEstimator):
     pair_bytes: int = 0
     #: Peak bytes for each row and landmark.
     atom_bytes: int = 0
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Parameters are fields: every selector is a dataclass, compared by identity."""
+        super().__init_subclass__(**settings)
+        dataclass(eq=False, repr=False)(cls)
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """Peak bytes when it chooses among n rows of d columns; grows with n."""

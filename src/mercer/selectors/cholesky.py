@@ -4,8 +4,6 @@ After k pivots the diagonal of R = K - L'L holds every row's squared distance to
 Only n k entries of K are ever formed; memory is the factor, k x n, where the rows are.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, self_product, to_numpy
@@ -64,7 +62,6 @@ class PivotedCholesky(base.Selector):
         return proposals[accepted], C[np.ix_(accepted, accepted)]
 
 
-@dataclass(eq=False, repr=False)
 class RPCholesky(PivotedCholesky):
     """Pivots drawn with probability proportional to their residual, R_ii / tr R.
 
@@ -93,7 +90,7 @@ class RPCholesky(PivotedCholesky):
         """One row or a block of them, with probability proportional to R_ii."""
         # Few atoms: large blocks are mostly rejected. Many: GEMM needs at least a few dozen
         # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
-        width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
+        width = min(self.block or max(8, min(factor.rank // 4, 128)), factor.residual.shape[0])
         return draw(factor.residual, 1 if self.method == "plain" else width, rng)
 
 

@@ -233,7 +233,6 @@ def best(power, diagonal, free):
     return other if diagonal[first] < FAR_SMALLER * diagonal[other] else first
 
 
-@dataclass(eq=False, repr=False)
 class SubspaceGreedy(base.Selector):
     """Group forward selection on kernel PCA targets ("kpca-OLS").
 
@@ -299,7 +298,6 @@ class SubspaceGreedy(base.Selector):
         return base.as_indices(order)
 
 
-@dataclass(eq=False, repr=False)
 class SparseGreedy(base.Selector):
     """The best of a few candidates at a time.
 

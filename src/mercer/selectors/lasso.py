@@ -22,7 +22,6 @@ Kernel designs are far too ill-conditioned for the normal equations that package
 leave the path after a dozen steps): everything here is orthogonalized, twice.
 """
 
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
@@ -38,7 +37,6 @@ from .cholesky import PartialCholesky
 STEPS_PER_ATOM = 8
 
 
-@dataclass(eq=False, repr=False)
 class GroupLasso(base.Selector):
     """One dictionary for all components, by group LARS: exactly `size` steps, an atom each.
 
@@ -114,7 +112,6 @@ class GroupLasso(base.Selector):
         return group_lars(gradient, atoms, base.distinct_rows(X)[2])
 
 
-@dataclass(eq=False, repr=False)
 class ComponentLasso(base.Selector):
     """The atoms of a lasso for each component alone, taken from the paths in turn.
 

@@ -10,7 +10,6 @@ can; what phi(z) spans is taken out, and the leading direction of the rest is th
 the moment is projected onto the span of these points: T M T' with T = K_ZZ^+ K_ZB.
 """
 
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -28,7 +27,6 @@ from . import base
 BLOCK = 1024
 
 
-@dataclass(eq=False, repr=False)
 class Novelty(base.Selector):
     """Rows that are far from the span of the rows kept before them, in one pass.
 
@@ -172,7 +170,6 @@ def independent_rows(H, floor, most=None):
     return base.as_indices(chosen), np.tril(V[: len(chosen), chosen].T)
 
 
-@dataclass(eq=False, repr=False)
 class PreimageDictionary(base.Selector):
     """Pre-images of leading directions, in one pass over the rows, a block at a time.
 

@@ -8,7 +8,6 @@ leverage is how much a row matters to ridge regression on all of them,
 that equal an earlier one are skipped, which does not change the distribution among distinct rows.
 """
 
-from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -35,7 +34,6 @@ MANY, PIVOT_POOL = 300, 4
 LEAST_POOL = 300
 
 
-@dataclass(eq=False, repr=False)
 class TwoStage(base.Selector):
     """`first` picks a pool, `second` selects within it.
 
@@ -121,7 +119,6 @@ def default_pool(n: int | None, size: int) -> int:
     return max(2 * size, LEAST_POOL, min(MIN_POOL, most))
 
 
-@dataclass(eq=False, repr=False)
 class Uniform(base.Selector):
     """Rows drawn uniformly: the baseline, and the first stage of a better choice.
 
@@ -147,7 +144,6 @@ class Uniform(base.Selector):
         return base.first_distinct(X, order, size)
 
 
-@dataclass(eq=False, repr=False)
 class NormWeighted(base.Selector):
     """Rows drawn with probability proportional to k(x, x)^2.
 
@@ -179,7 +175,6 @@ class NormWeighted(base.Selector):
         return base.first_distinct(X, weighted_order(weights, rng), size)
 
 
-@dataclass(eq=False, repr=False)
 class RidgeLeverage(base.Selector):
     """Rows drawn by approximate ridge leverage scores, recursively.
 
@@ -224,7 +219,6 @@ class RidgeLeverage(base.Selector):
         return base.first_distinct(X, order[weighted_order(scores, rng)], size)
 
 
-@dataclass(eq=False, repr=False)
 class KMeans(base.Selector):
     """Centers of k-means, which need not be rows.
 

@@ -25,23 +25,7 @@ from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
-from .base import (
-    FULL_FLOOR,
-    Eigenpairs,
-    Evidence,
-    PassState,
-    Report,
-    Solver,
-    column_norms,
-    inner,
-    orthonormal,
-    orthonormal_against,
-    rayleigh_ritz,
-    silent,
-    small_eigh,
-    tall,
-    times,
-)
+from . import base
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
@@ -69,13 +53,15 @@ ROUNDING_ROWS, ROUNDING_FACTOR = 1024, 2.0
 SHIFT_FACTOR = 6.0
 # Rows up to which all of the product is made in full precision in place of a sample.
 WHOLE_ROWS = 8192
+# How far a Ritz value that is not exact yet is taken to rise, in multiples of its last rise.
+CLIMB = 3.0
 # Factor by which the draft's rounding of corrections may exceed its rounding of other vectors; 4.6
 # was seen once in 30,000 drawn problems, and elsewhere less than 2.
 DOUBT_FACTOR = 8.0
 
 
 @dataclass(eq=False, repr=False)
-class BlockKrylov(Solver):
+class BlockKrylov(base.Solver):
     """The leading eigenpairs by block Krylov iteration; the matrix is never formed.
 
     Cost: one block product a pass, typically 4 to 6 in single precision and one or two
@@ -109,8 +95,8 @@ class BlockKrylov(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+        report: base.Report = base.silent,
+    ) -> base.Eigenpairs:
         """A search on the cheapest draft, then one product and corrections a precision."""
         n = operator.shape[0]
         carried = n_components + self.oversampling
@@ -122,9 +108,11 @@ class BlockKrylov(Solver):
         sizes = Sizes(block, carried, min(columns, n - block))
         draft = operator.draft or operator
         # Passes with a draft gain nothing below its floor.
-        floor = FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
+        floor = base.FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
         alike = 2 * max(tol, floor)
-        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report, block, alike)
+        watch = Watch(
+            n_components, self.max_passes, max(tol, base.FULL_FLOOR), report, block, alike
+        )
         level = int(operator.draft is not None)
         ritz = search(draft, level, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
@@ -142,7 +130,7 @@ class BlockKrylov(Solver):
 
 
 @dataclass(eq=False, repr=False)
-class Randomized(Solver):
+class Randomized(base.Solver):
     """Block Krylov iteration that stops after a fixed number of products.
 
     scikit-learn's name and parameter for randomized subspace iteration (Halko, Martinsson &
@@ -172,8 +160,8 @@ class Randomized(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+        report: base.Report = base.silent,
+    ) -> base.Eigenpairs:
         """One search, without a draft: so few products would not pay for one."""
         power = self.iterated_power
         if isinstance(power, str):
@@ -184,7 +172,7 @@ class Randomized(Solver):
             return Dense().solve(operator, n_components, rng, tol, report)
         sizes = Sizes(block, block, min((BASIS_BLOCKS + 1) * block, n - block))
         # All passes are for the basis: its residuals need no product of their own.
-        watch = Watch(n_components, passes + 1, max(tol, FULL_FLOOR), report)
+        watch = Watch(n_components, passes + 1, max(tol, base.FULL_FLOOR), report)
         return krylov(operator, 0, operator.start(block, rng), sizes, watch.tol, watch).pairs(watch)
 
 
@@ -224,11 +212,11 @@ class Ritz:
     further: tuple
     doubt: float = 0.0
 
-    def pairs(self, watch) -> Eigenpairs:
+    def pairs(self, watch) -> base.Eigenpairs:
         """The pairs that were asked for."""
         r = watch.wanted
-        residuals = column_norms(self.R[:, :r]) + DOUBT_FACTOR * self.doubt
-        return Eigenpairs(
+        residuals = base.column_norms(self.R[:, :r]) + DOUBT_FACTOR * self.doubt
+        return base.Eigenpairs(
             self.values[:r],
             self.vectors[:, :r],
             residuals,
@@ -245,10 +233,12 @@ class Watch:
     def __init__(self, wanted, max_passes, tol, report, block=None, alike=0.0):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
         self.block, self.alike = block or wanted, alike
-        self._seen: dict[tuple[int, bool], Evidence] = {}
+        self._seen: dict[tuple[int, bool], base.Evidence] = {}
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
+        # Reach of the first Ritz value that is not exact yet; whether it may be a wanted one.
+        self._reach, self.climbs = 0.0, False
 
     def __call__(self, values, residuals, rounding: float = 0.0) -> float:
         """Count a pass; return the largest wanted residual over the largest eigenvalue.
@@ -258,13 +248,25 @@ class Watch:
         self.n_passes += 1
         self.least = min(self.least, float(values[-1]) + rounding)
         residual = float(np.max(residuals[: self.wanted])) / top(values)
-        state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
+        state = base.PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
         return residual
 
+    def look_beyond(self, values, residuals, goal) -> None:
+        """Note whether a Ritz value that is not exact yet may become one of the wanted ones.
+
+        A start may hold exact eigenvectors, as those of groups of rows without ties to others, and
+        not the leading ones: what is searched beside these has then to come to rest as well.
+        """
+        last, near = self.wanted - 1, np.sqrt(goal) * top(values)
+        rough = np.flatnonzero(residuals[self.wanted :] > goal * top(values)) + self.wanted
+        reach = float(values[rough[0]] + residuals[rough[0]]) if rough.size else 0.0
+        rise, self._reach = max(reach - self._reach, 0.0), reach
+        self.climbs = last < len(values) and reach + CLIMB * rise > values[last] + near
+
     def see(self, A, level, values, RR, refined=False) -> None:
         """Record products with a basis; A is the operator or a draft of it."""
-        self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
+        self._seen[-level, refined] = base.Evidence(values, RR, A.square(), level=level)
 
     def converged(self, values, residuals) -> bool:
         """True if residuals are below the tolerance, and no copy of an eigenvalue can be missing.
@@ -273,7 +275,7 @@ class Watch:
         so many there may be more, which stand before all smaller ones. Eigenvalues that the search
         could not tell apart, of a distance of `alike`, count as copies.
         """
-        if not np.max(residuals[: self.wanted]) <= self.tol * top(values):
+        if self.climbs or not np.max(residuals[: self.wanted]) <= self.tol * top(values):
             return False
         first, near = values[: self.wanted], self.alike * top(values)
         last = first[self.block - 1 :]
@@ -286,7 +288,7 @@ class Watch:
         return bool(min(sums, default=np.inf) <= np.sum(first > mu))
 
     @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self) -> tuple[base.Evidence, ...]:
         """The last record of each precision, of full bases before those of refined vectors."""
         return tuple(self._seen[key] for key in sorted(self._seen))
 
@@ -322,34 +324,37 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     values must also have stopped changing.
     """
     b, before, restarted = V.shape[1], np.zeros(0), False
-    Q = tall(V, sizes.columns)
+    Q = base.tall(V, sizes.columns)
     T = np.zeros((sizes.columns, sizes.columns))
-    Q[:, :b], _ = orthonormal(V)
+    Q[:, :b], _ = base.orthonormal(V)
     q = b
     while True:
         new = slice(q - b, q)
-        V, C, B = orthonormal_against(A @ Q[:, new], Q[:, :q])
+        V, C, B = base.orthonormal_against(A @ Q[:, new], Q[:, :q])
         T[:q, new], T[new, :q] = C, C.T
-        values, Y = small_eigh(T[:q, :q])
+        values, Y = base.small_eigh(T[:q, :q])
         # Only products with the last block leave the basis.
-        residual = watch(values, column_norms(B @ Y[new]))
+        residuals = base.column_norms(B @ Y[new])
+        residual = watch(values, residuals)
+        watch.look_beyond(values, residuals, goal)
         leading = values[: watch.wanted]
         same = before.size == leading.size
         moved = float(np.max(np.abs(leading - before))) / top(leading) if same else np.inf
         before = leading
-        if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
+        rests = max(residual, moved) <= goal and not watch.climbs
+        if (q >= sizes.carried and rests) or watch.over:
             outside = B @ Y[new]
             if level < 2:
                 watch.see(A, level, values, self_product(outside))
             elif not restarted:
                 watch.see(A, level, *unrounded(A, Q[:, :q], T[:q, :q], B))
             return ritz_pairs(
-                Q[:, :q], values, Y, times(V, outside[:, : sizes.start]), sizes, watch
+                Q[:, :q], values, Y, base.times(V, outside[:, : sizes.start]), sizes, watch
             )
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.
             p, restarted = min(sizes.carried, q), True
-            Q[:, :p] = times(Q[:, :q], Y[:, :p])
+            Q[:, :p] = base.times(Q[:, :q], Y[:, :p])
             T[...] = 0.0
             T[np.arange(p), np.arange(p)] = values[:p]
             q = p
@@ -365,9 +370,9 @@ def unrounded(A, Q, T, B) -> tuple:
     """
     q, b = Q.shape[1], B.shape[0]
     parts = (Q[:, s] for s in row_blocks(q, b))
-    S = np.hstack([inner(Q, V - A.vectors(V, rounded=True)) for V in parts])
+    S = np.hstack([base.inner(Q, V - A.vectors(V, rounded=True)) for V in parts])
     M, place = T + T @ S, np.arange(q) // b
-    values, Y = small_eigh(np.where(place[:, None] <= place, M, M.T))
+    values, Y = base.small_eigh(np.where(place[:, None] <= place, M, M.T))
     return values, self_product(B @ (Y + S @ Y)[q - b :])
 
 
@@ -377,12 +382,12 @@ def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
     `left` (n, q) is what A times the q leading Ritz vectors P Y has outside the basis.
     """
     k, q = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
-    Z = times(P, Y[:, k:q])
+    Z = base.times(P, Y[:, k:q])
     further = Z, Z * on_device_of(values[k:q], Z) + left[:, k:]
-    return Ritz(values[:k], times(P, Y[:, :k]), left[:, :k], further, doubt)
+    return Ritz(values[:k], base.times(P, Y[:, :k]), left[:, :k], further, doubt)
 
 
-def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
+def with_rounding(operator, ritz, rng, watch) -> base.Eigenpairs:
     """The draft's pairs, corrected for its rounding, with residuals that allow for it.
 
     Rows of A U in full precision, less those of the draft, are rows of the vectors E U by which
@@ -397,11 +402,11 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     change = product - rows * values - to_numpy(ritz.R[index])
     shift = weights @ (rows * change) / (weights @ rows**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
-    residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
+    residuals = base.column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = watch.converged(values, residuals)
     # U'AU is not diagonal: its eigenvalues, not its diagonal, are in the order of A's.
     change -= rows * shift
-    turned, Y = small_eigh(np.diag(values + shift) + rows.T @ (weights[:, None] * change))
+    turned, Y = base.small_eigh(np.diag(values + shift) + rows.T @ (weights[:, None] * change))
     # The variance of the sampled sum is at most this matrix: (P + P')^2 / 4 <= (PP' + P'P) / 2.
     unseen = (weights * (weights - 1))[:, None]
     variance = rows.T @ (rows * (unseen * (change**2).sum(axis=1, keepdims=True)))
@@ -409,7 +414,7 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     doubt = SHIFT_FACTOR * float(np.linalg.norm(variance / 2, 2)) ** 0.5
     # R'R is at most k times the diagonal of it.
     RR = (Y.T * (len(values) * residuals**2)) @ Y
-    seen = Evidence(turned, RR, doubt=doubt)
+    seen = base.Evidence(turned, RR, doubt=doubt)
     pairs = replace(ritz, values=values + shift).pairs(watch)
     evidence = (*watch.evidence, seen)
     return replace(pairs, residuals=residuals[:r], converged=converged, evidence=evidence)
@@ -446,13 +451,13 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
             AU, k = A @ U, ritz.R.shape[1]
             # How far the draft is from A on its own Ritz vectors.
             expected = ritz.vectors[:, :k] * on_device_of(ritz.values[:k], AU) + ritz.R
-            rounding = float(np.max(column_norms(AU[:, :k] - expected))) / top(ritz.values)
+            rounding = float(np.max(base.column_norms(AU[:, :k] - expected))) / top(ritz.values)
         else:
             AU = A @ U
-        values, U, AU = rayleigh_ritz(U, AU)
+        values, U, AU = base.rayleigh_ritz(U, AU)
         R = AU - U * on_device_of(values, U)
-        watch.see(A, level, values, inner(R, R), refined=True)
-        residual = watch(values, column_norms(R[:, :r]))
+        watch.see(A, level, values, base.inner(R, R), refined=True)
+        residual = watch(values, base.column_norms(R[:, :r]))
         stuck = residual > previous / 2
         if residual <= goal or watch.over or (stuck and draft is A):
             break
@@ -461,7 +466,7 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
         previous = residual
         better = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
         # Largest wanted residual plus `caution` times its uncertainty.
-        largest = float(np.max(column_norms(better.R[:, :r]))) + caution * better.doubt
+        largest = float(np.max(base.column_norms(better.R[:, :r]))) + caution * better.doubt
         if largest <= goal * top(better.values) or watch.over:
             return better
         U, further = better.vectors, better.further
@@ -483,27 +488,27 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
     depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
     # Memory for the columns to come.
     columns, first = q + depth * b, (P, outside, T)
-    P, outside, T = tall(P, columns), tall(P, columns), np.zeros((columns, columns))
+    P, outside, T = base.tall(P, columns), base.tall(P, columns), np.zeros((columns, columns))
     P[:, :q], outside[:, :q], T[:q, :q] = first
     left = outside[:, :b]
     for _ in range(depth):
         old, new, q = slice(0, q), slice(q, q + b), q + b
-        V, _, _ = orthonormal_against(left, P[:, old])
+        V, _, _ = base.orthonormal_against(left, P[:, old])
         P[:, new], outside[:, new] = V, draft @ V
-        T[old, new] = inner(outside[:, old], V)
-        T[new, old], T[new, new] = T[old, new].T, inner(V, outside[:, new])
+        T[old, new] = base.inner(outside[:, old], V)
+        T[new, old], T[new, new] = T[old, new].T, base.inner(V, outside[:, new])
         # P'A P is T, so that what A P has outside the span of P follows.
-        outside[:, old] -= times(V, T[new, old])
-        outside[:, new] -= times(P[:, :q], inner(P[:, :q], outside[:, new]))
-        values, Y = small_eigh(T[:q, :q])
-        left = times(outside[:, :q], Y[:, :b])
-        residuals = column_norms(left[:, :r])
+        outside[:, old] -= base.times(V, T[new, old])
+        outside[:, new] -= base.times(P[:, :q], base.inner(P[:, :q], outside[:, new]))
+        values, Y = base.small_eigh(T[:q, :q])
+        left = base.times(outside[:, :q], Y[:, :b])
+        residuals = base.column_norms(left[:, :r])
         of_draft = rounding * top(values)
-        doubt = of_draft * float(np.max(column_norms(Y[k:, :r])))
+        doubt = of_draft * float(np.max(base.column_norms(Y[k:, :r])))
         residual = watch(values, residuals + doubt, of_draft)
         if residual <= goal or watch.over or np.max(residuals) < doubt:
             break
-    left = times(outside[:, :q], Y[:, : sizes.start])
+    left = base.times(outside[:, :q], Y[:, : sizes.start])
     return ritz_pairs(P[:, :q], values, Y, left, sizes, watch, doubt)
 
 
@@ -513,16 +518,16 @@ def joined(U, values, R, further):
     Z, AZ = further
     if not Z.shape[1]:
         return U, np.diag(values), xp.asarray(R, copy=True)
-    C = inner(U, Z)
-    Z, AZ = Z - times(U, C), AZ - times(U * on_device_of(values, U) + R, C)
-    Z, triangle = orthonormal(Z)
-    AZ = times(AZ, np.linalg.inv(triangle))
+    C = base.inner(U, Z)
+    Z, AZ = Z - base.times(U, C), AZ - base.times(U * on_device_of(values, U) + R, C)
+    Z, triangle = base.orthonormal(Z)
+    AZ = base.times(AZ, np.linalg.inv(triangle))
     P = xp.concat([U, Z], axis=1)
     T = np.diag(np.r_[values, np.zeros(Z.shape[1])])
-    T[:k, k:], T[k:, k:] = inner(R, Z), inner(Z, AZ)
+    T[:k, k:], T[k:, k:] = base.inner(R, Z), base.inner(Z, AZ)
     T[k:, :k] = T[:k, k:].T
     T[k:, k:] = (T[k:, k:] + T[k:, k:].T) / 2
     AP = xp.concat([U * on_device_of(values, U) + R, AZ], axis=1)
     # The part of A Z along U is taken from A U.
-    outside = AP - times(P, inner(P, AP))
+    outside = AP - base.times(P, base.inner(P, AP))
     return P, T, outside

@@ -9,8 +9,7 @@ the published algorithm, equations 11 and 12,
 with u_i = w_i/|w_i| after its update and a the amnesic parameter of Weng, Zhang and Hwang.
 A block P of rows at a time, the update is a truncated singular value decomposition of
 
-    [ sqrt((1 - g) L) U' ; sqrt(g / b) K_P ]            "ipca"
-    (1 - g) L U' + (g / b) (K_P U)' K_P                 "svd", one power step instead
+    [ sqrt((1 - g) L) U' ; sqrt(g / b) K_P ]
 
 with g = b/n: all rows weigh the same, and one pass is nearly the exact K^2.
 
@@ -31,6 +30,8 @@ from . import base
 from .base import Eigenpairs, column_norms, inner, qr, small_eigh, times
 
 FETCH = 128  # rows read at once where they are used one at a time
+# Residuals, as shares of the largest eigenvalue, of vectors from which no product leads elsewhere.
+EXACT = 1e-6
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
 TINY = np.finfo(float).tiny
 
@@ -58,8 +59,6 @@ class GramPower(base.Solver):
     n_passes : int, default=1
         Passes over the rows. If they do not reach the tolerance asked for, at most a hundred
         products follow until it is reached (orthogonal iteration).
-    form : {"ipca", "svd"}
-        The block update. "svd" costs less for large blocks and is a little less accurate.
     rotate : bool, default=True
         Rayleigh-Ritz in the span found. False gives what the recursion itself has, as published:
         vectors w / |w| and values sqrt(n |w|), orthonormal and in order only in the limit. The
@@ -76,7 +75,6 @@ class GramPower(base.Solver):
     amnesic: Any = None
     oversampling: int = 10
     n_passes: int = 1
-    form: str = "ipca"
     rotate: bool = True
     max_passes: int | None = None
 
@@ -110,11 +108,16 @@ class GramPower(base.Solver):
             if self.block > 1 or step + 1 >= self.n_passes:
                 # The product is a power step: what follows starts from it.
                 U, L = qr(Z)[0], values**2 / n
+        # Exact vectors, as of groups of rows without ties to others, lead to no others that the
+        # pass may have dropped for them.
+        near = min(max(tol, base.FULL_FLOOR), EXACT) * max(float(values[0]), TINY)
+        closed = self.block < n and residuals.max() <= near
+        closed = closed and seen.most_above(values[r - 1] + 2 * near) > r
         return Eigenpairs(
             values[:r],
             V[:, :r],
             residuals[:r],
-            converged=share <= max(tol, base.FULL_FLOOR),
+            converged=share <= max(tol, base.FULL_FLOOR) and not closed,
             n_passes=done,
             least=float(values[-1]),
             evidence=(seen,),
@@ -161,11 +164,10 @@ class GramPower(base.Solver):
             U, L = sequential_pass(operator, to_numpy(U), L, seen, r, amnesic)
             return operator.vectors(U), L
         q = min(n, r + self.oversampling)
-        update = FORMS[self.form]
         for first in range(start, n, self.block):
             index = order[first : first + self.block]
             g = min(1.0, (1 + amnesic) * len(index) / (seen + first + len(index)))
-            U, L = update(U, L, read_rows(operator, index), g, q)
+            U, L = ipca_update(U, L, read_rows(operator, index), g, q)
             if progress.due or first + self.block >= n:
                 progress.write({"rows": first + self.block}, [to_numpy(U), L])
         return U, L
@@ -192,19 +194,6 @@ def ipca_update(U, L, K, g, q):
     _, w, Vt = np.linalg.svd(core, full_matrices=False)
     V = Vt[:q].T
     return times(U, V[:k]) + times(E.T, (P / s) @ V[k:]), w[:q] ** 2
-
-
-def svd_update(U, L, K, g, q):
-    """One power step of (1 - g) U L U' + (g / b) K'K from U; `ipca_update` until U is full."""
-    if U.shape[1] < q:
-        return ipca_update(U, L, K, g, q)
-    W = (1 - g) * U * on_device_of(L, U) + (g / len(K)) * (K.T @ (K @ U))
-    Q, R = qr(W)
-    P, w, _ = np.linalg.svd(R)
-    return times(Q, P), w
-
-
-FORMS = {"ipca": ipca_update, "svd": svd_update}
 
 
 def split(K, U):

@@ -14,25 +14,7 @@ from scipy.special import betaincinv
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
-from .base import (
-    FAILURE,
-    FULL_FLOOR,
-    LEAST_KEPT,
-    NEGATIVE_SHARE,
-    Eigenpairs,
-    Evidence,
-    NoConvergence,
-    Report,
-    Solver,
-    column_norms,
-    largest_of,
-    orthonormal_against,
-    qr,
-    rayleigh_ritz,
-    reported,
-    silent,
-    small_eigh,
-)
+from . import base
 
 # Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of
 # LAPACK's time for a fifth of them. For more, LAPACK's own bound is stated.
@@ -66,7 +48,7 @@ ROUNDED = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class Dense(Solver):
+class Dense(base.Solver):
     """Form the matrix and decompose it by LAPACK: n^2 memory, n^3 time, all components at once.
 
     Best when most components of a few thousand rows are wanted. The memory is that of the
@@ -87,8 +69,8 @@ class Dense(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+        report: base.Report = base.silent,
+    ) -> base.Eigenpairs:
         """LAPACK on the whole matrix; the residuals of some components cost one more product."""
         A, n = operator.to_dense(), operator.shape[0]
         r, definite = min(n_components, n), operator.definite
@@ -97,7 +79,7 @@ class Dense(Solver):
             xp = array_namespace(A)
             values, U = xp.linalg.eigh((A + A.T) / 2)
             values, U = to_numpy(xp.flip(values)), xp.flip(U, axis=1)[:, :r]
-            residuals = column_norms(A @ U - U * on_device_of(values[:r], U))
+            residuals = base.column_norms(A @ U - U * on_device_of(values[:r], U))
             least, definite = float(values[-1]), False
         else:
             if not np.isfinite(A.sum()) and not np.isfinite(A).all():
@@ -117,15 +99,15 @@ class Dense(Solver):
             if not every:
                 A.flat[:: n + 1] = diagonal
                 if r <= n // (FEW if definite else 4):
-                    residuals = column_norms(dsymm(1.0, A, U) - U * values[:r])
+                    residuals = base.column_norms(dsymm(1.0, A, U) - U * values[:r])
                 if not definite:
                     least = min(least, negative_bound(A, values[0]))
         # Each value is that of its number, to n eps |A|.
         values = values[: r + 1]
         doubt = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
-        seen = (Evidence(values, rest=float(values[-1]), doubt=doubt),)
-        pairs = Eigenpairs(values[:r], U, residuals, least=least, searched=not definite)
-        return replace(reported(pairs, report, tol), converged=True, evidence=seen)
+        seen = (base.Evidence(values, rest=float(values[-1]), doubt=doubt),)
+        pairs = base.Eigenpairs(values[:r], U, residuals, least=least, searched=not definite)
+        return replace(base.reported(pairs, report, tol), converged=True, evidence=seen)
 
 
 def finds_all(n: int, r: int) -> bool:
@@ -142,7 +124,7 @@ def negative_bound(A, top: float) -> float:
 
     Tests whether A + shift has a Cholesky factor. Reads the upper triangle of A, and overwrites A.
     """
-    shift = NEGATIVE_SHARE["d"] * max(top, 0.0)
+    shift = base.NEGATIVE_SHARE["d"] * max(top, 0.0)
     A[np.diag_indices_from(A)] += shift
     try:
         cholesky(A, overwrite=True, check_finite=False)
@@ -152,7 +134,7 @@ def negative_bound(A, top: float) -> float:
 
 
 @dataclass(eq=False, repr=False)
-class Arpack(Solver):
+class Arpack(base.Solver):
     """Implicitly restarted Lanczos (ARPACK), one vector at a time.
 
     Many single products where `BlockKrylov` needs a few block ones: the fastest for a few
@@ -181,8 +163,8 @@ class Arpack(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+        report: base.Report = base.silent,
+    ) -> base.Eigenpairs:
         """eigsh on the operator; the residuals cost one more block product."""
         n = operator.shape[0]
         if n_components >= n:
@@ -234,7 +216,7 @@ class Arpack(Solver):
                 Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES + more, rng)
             seen = basis_evidence(Q, AQ, square)
             if square is None:
-                likely = likely_rest(Q, AQ, values.size, FAILURE / (r + 2))
+                likely = likely_rest(Q, AQ, values.size, base.FAILURE / (r + 2))
                 seen = replace(seen, likely=likely)
             complete = by_block and leaves_less(seen, n, total, operator.definite, least)
             # A matrix of low rank has fewer than r that ARPACK finds.
@@ -248,26 +230,29 @@ class Arpack(Solver):
             if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
             # Of few rows the first n columns span everything; pairs found twice are dependent.
-            V, _ = qr(np.column_stack([Q, V])[:, :n])
-            values, U, AU = rayleigh_ritz(V, block(V))
+            V, _ = base.qr(np.column_stack([Q, V])[:, :n])
+            values, U, AU = base.rayleigh_ritz(V, block(V))
             # Those that have not converged yet are searched for beside these.
-            near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
+            near = base.column_norms(AU - U * values) <= max(goal, base.FULL_FLOOR) * top
             index = np.flatnonzero(near)[:r]
             values, U, AU = values[index], U[:, index], AU[:, index]
         else:  # every round found another one
             missed = 1
         if values.size < r:
-            raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
-        residuals = column_norms(AU - U * values)
+            raise base.NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
+        residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        pairs = Eigenpairs(values, U, residuals, n_passes=count + 1, least=least, searched=searched)
-        pairs = reported(pairs, report, tol)
+        pairs = base.Eigenpairs(
+            values, U, residuals, n_passes=count + 1, least=least, searched=searched
+        )
+        pairs = base.reported(pairs, report, tol)
         return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside `values` and U, which are moved below all others."""
-        n, restarts = U.shape[0], self.max_iter or RESTARTS
+        # ARPACK counts in 32 bits.
+        n, restarts = U.shape[0], min(self.max_iter or RESTARTS, np.iinfo(np.int32).max)
         shift, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
         rest = (lambda v: product(v) - shift * (U @ (U.T @ v))) if values.size else product
         A = LinearOperator((n, n), rest, dtype=float)
@@ -280,7 +265,7 @@ class Arpack(Solver):
             new_values, V = error.eigenvalues, error.eigenvectors
             # A new start finds copies of these in fewer products.
             if self.max_iter or not new_values.size + values.size:
-                raise NoConvergence(
+                raise base.NoConvergence(
                     f"ARPACK found {new_values.size} of {k} components within "
                     f"max_iter={restarts}. Raise max_iter or tol, or use eigen_solver='krylov'."
                 ) from error
@@ -309,7 +294,7 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
     for first in range(k, size, width):
         before, new = basis[:, :first], slice(first, min(first + width, size))
         V = V[:, : new.stop - new.start]
-        V = away_from(before, V, rng) if width == 1 else orthonormal_against(V, before)[0]
+        V = away_from(before, V, rng) if width == 1 else base.orthonormal_against(V, before)[0]
         basis[:, new] = V
         products[:, new] = V = product(V)
     return basis, products
@@ -325,7 +310,7 @@ def likely_rest(Q, AQ, k: int, failure: float) -> float:
     """
     (n, size), V = Q.shape, Q[:, k:]
     if size == n:
-        return float(small_eigh(V.T @ AQ[:, k:])[0][0]) if size > k else -np.inf
+        return float(base.small_eigh(V.T @ AQ[:, k:])[0][0]) if size > k else -np.inf
     T = V.T @ AQ[:, k:]
     after = AQ[:, -1] - Q @ (Q.T @ AQ[:, -1])
     steps = np.append(np.diagonal(T, 1), np.linalg.norm(after))
@@ -356,11 +341,11 @@ def likely_rest(Q, AQ, k: int, failure: float) -> float:
     return high + ROUNDED * norm
 
 
-def leaves_less(seen: Evidence, n: int, total: float, definite: bool, least: float) -> bool:
+def leaves_less(seen: base.Evidence, n: int, total: float, definite: bool, least: float) -> bool:
     """Whether all eigenvalues of a matrix that a basis leaves out are below `least`."""
     values, total = seen.values, total - float(seen.values.sum())
     square = seen.square - values @ values - 2 * np.trace(seen.RR)
-    largest = largest_of(max(n - values.size, 1), total, square)
+    largest = base.largest_of(max(n - values.size, 1), total, square)
     return bool((min(largest, total) if definite else largest) < least)
 
 
@@ -429,7 +414,7 @@ def single_doubt(A, W, sigma: float, rounding: float, forming: float, enough: fl
     return delta
 
 
-def factored_evidence(values, U, AU, rest: float) -> Evidence:
+def factored_evidence(values, U, AU, rest: float) -> base.Evidence:
     """The record of products A U where `rest` bounds all that is orthogonal to U.
 
     U is orthonormal, and U'AU diagonal, to within `doubt`.
@@ -437,7 +422,7 @@ def factored_evidence(values, U, AU, rest: float) -> Evidence:
     R = AU - U * values
     unlike = float(np.linalg.norm(self_product(U) - np.eye(values.size)))
     doubt = 3 * (unlike * float(np.max(np.abs(values))) + float(np.linalg.norm(U.T @ R)))
-    return Evidence(values, 1.01 * self_product(R), rest=rest, doubt=doubt)
+    return base.Evidence(values, 1.01 * self_product(R), rest=rest, doubt=doubt)
 
 
 def away_from(Q, v, rng):
@@ -450,14 +435,16 @@ def away_from(Q, v, rng):
         after = float(np.vdot(v, v))
         if not after > 1e-20 * before:
             v = rng.uniform(-1, 1, v.shape)
-        elif after > LEAST_KEPT**2 * before:  # else what is left is rounding in part
+        elif after > base.LEAST_KEPT**2 * before:  # else what is left is rounding in part
             break
     return v / np.linalg.norm(v)
 
 
-def basis_evidence(Q, AQ, square: float | None) -> Evidence:
+def basis_evidence(Q, AQ, square: float | None) -> base.Evidence:
     """The record of products A Q with an orthonormal Q."""
-    values, Y = small_eigh(Q.T @ AQ)
+    values, Y = base.small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
     RR = self_product(AQ) - np.diag(values**2)
-    return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square)
+    return base.Evidence(
+        values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square
+    )

@@ -15,9 +15,10 @@ from scipy.sparse.csgraph import connected_components
 
 from ..compute import TiledEngine, is_sparse, make_engine, row_blocks
 from ..compute.arrays import Array
+from ..fitting.problems import EPS
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
-from ..solvers.base import Report, qr, rayleigh_ritz, ritz_evidence, silent
+from ..solvers.base import qr, rayleigh_ritz, ritz_evidence, silent
 from .neighbors import Screen, nearest, neighbors_of_all
 
 # Rows of given distances that are sorted at once.
@@ -95,7 +96,9 @@ class NeighborGraph:
             i, j, d = Screen(Z, engine).within(X, self.radii)
         counts = np.diff(near.indptr)
         starts = np.minimum(near.indptr[:-1], max(near.nnz - 1, 0))
-        first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
+        first, at_zero = np.zeros(shape[0], dtype=int), np.zeros(shape[0], dtype=bool)
+        if near.nnz:
+            first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
         rows, own = np.repeat(np.arange(shape[0]), counts), np.zeros(shape[0])
         np.maximum.at(own, rows, near.data)
         ties, back = np.ones(near.nnz), np.ones(d.size)
@@ -198,14 +201,7 @@ class GraphArpack(Solver):
 
     max_iter: int | None = None
 
-    def solve(
-        self,
-        operator: Any,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
         """The pieces, then ARPACK on what is orthogonal to them."""
         n = operator.shape[0]
         if n <= max(DENSE_ROWS, 2 * n_components):
@@ -249,7 +245,7 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
 
     A row without any tie has none: its eigenvalue is zero.
     """
-    G = operator.basis.sparse()
+    G = lasting_ties(operator.basis.sparse(), operator.degrees)
     count, piece = connected_components(G, directed=False)
     ties = np.bincount(piece, np.diff(G.indptr), minlength=count)
     volumes = np.bincount(piece, operator.degrees, minlength=count)
@@ -261,3 +257,20 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
     entries = np.sqrt(operator.degrees[rows] / volumes[piece[rows]])
     shape = (operator.shape[0], tied.size)
     return sparse.csr_matrix((entries, (rows, place[piece[rows]])), shape=shape)
+
+
+def lasting_ties(G: Any, degrees: np.ndarray) -> Any:
+    """A graph without the ties that products with it lose to rounding.
+
+    Rows far from all others are tied to them by next to nothing: pieces that only such ties join
+    have the eigenvalue 1 each, as if there were none.
+    """
+    if not G.nnz or G.data.min() > EPS * degrees.max():
+        return G
+    G, root = sparse.csr_matrix(G, copy=True), np.sqrt(degrees)
+    for block in row_blocks(G.shape[0], BLOCK_ROWS):
+        ends = G.indptr[block.start : block.stop + 1]
+        rows, inside = np.repeat(root[block], np.diff(ends)), slice(ends[0], ends[-1])
+        G.data[inside] *= G.data[inside] > EPS * rows * root[G.indices[inside]]
+    G.eliminate_zeros()
+    return G

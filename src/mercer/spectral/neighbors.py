@@ -24,6 +24,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array
+from ..kernels.base import check_range
 
 # Entries kept beyond k: fewer leave rows to double precision, more are measured for nothing.
 SPARE = 8
@@ -67,6 +68,7 @@ def neighbors_of_all(
     X: Array, k: int, engine: TiledEngine, way: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest rows of every row, itself among them, and their distances: two (n, k)."""
+    check_range(X, "Neighbors")
     if way == "exact":
         return nearest(X, X, k, engine)
     if way == "tree":

@@ -178,9 +178,8 @@ class AffinityProblem(Problem):
             )
         if not np.any(pairs.values > 0):
             raise ValueError(
-                "No row has an affinity with another one, so that there is nothing to go by: "
-                "the kernel is too narrow for these data. Give a smaller gamma, such as "
-                "gamma='median', or scale the data."
+                "No two rows have an affinity: the kernel is too narrow for these data. Give a "
+                "smaller gamma, such as gamma='median', or scale the data."
             )
         return pairs
 
@@ -432,6 +431,7 @@ class FourierNormalizedProblem(AffinityProblem):
     #: What cut frequencies, aliases and errors of the sums change in the kernel matrix, each entry
     #: and each degree.
     kernel_error: float
+    n_rows: int  # those of `sums` count by their degrees
 
     @classmethod
     def of(cls, basis: FourierBasis, rows: Any) -> "FourierNormalizedProblem":
@@ -441,11 +441,11 @@ class FourierNormalizedProblem(AffinityProblem):
         total = sums.count * mean
         weighted, least = rows.sum(DegreesOf(basis, total), "affinities", again=True).parts
         error = rows.shape[0] * (grid.alias + grid.cut) + 3 * sums.error * basis.top
-        return cls(basis, total, weighted, float(least), error)
+        return cls(basis, total, weighted, float(least), error, rows.shape[0])
 
     @property
     def weight(self) -> float:  # type: ignore[override]
-        return float(self.sums.count)
+        return float(self.n_rows)
 
     @cached_property
     def operator(self) -> Any:
@@ -539,7 +539,7 @@ def most_alike(K, G) -> np.ndarray:
     if not is_sparse(K):
         scores = K @ G.T
         return to_numpy(array_namespace(K).argmax(2 * scores - row_squares(G), axis=1))
-    scores, squares = csr_matrix(K @ G.T), np.asarray(G.multiply(G).sum(axis=1)).ravel()
+    scores, squares = csr_matrix(K @ G.T), row_squares(G)
     # Raised above zero: entries that are not stored count as zero.
     scores.data = 2 * scores.data - squares[scores.indices] + 2 * squares.max(initial=1.0)
     return np.asarray(scores.argmax(axis=1)).ravel()

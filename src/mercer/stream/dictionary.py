@@ -200,7 +200,6 @@ def threshold_of(novelty: Any, example: float) -> float | None:
         return novelty
     if novelty.threshold is None:
         raise ValueError(
-            "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
-            f"Novelty(threshold={example})."
+            f"novelty=Novelty() needs a threshold, for example Novelty(threshold={example})."
         )
     return novelty.threshold

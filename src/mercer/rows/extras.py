@@ -7,23 +7,25 @@ import numpy as np
 
 from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.arrays import Array, is_dask
-from ..compute.numbers import check_meaning
+from ..compute.numbers import check_meaning, is_single
 from ..files import RowSource, is_cluster_table, is_table, open_source
 from ..files.arrays import mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
-from .frames import columns_beside
+from .frames import extra_columns
 
 
-def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
+def with_extras(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     """X, and what was given for each of its rows as arrays, by name: a target, weights.
 
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
+    if all(value is None or type(value) is np.ndarray for value in (X, *given.values())):
+        return X, *given.values()
     if is_cluster_table(X):
-        return columns_beside(X, given)
+        return extra_columns(X, given)
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
@@ -84,9 +86,13 @@ def values_of(value: Any, room: int, title: str) -> Any:
 
     ValueError where that takes more than `room` bytes.
     """
-    if is_dask(value):
-        return value.compute()
-    if not is_source(value) or hasattr(value, "__array__"):
+    value = value.compute() if is_dask(value) else value
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    if "__array__" in dir(value):
+        is_column = title == "sample_weight" and "columns" in dir(value) and value.shape[1:] == (1,)
+        return np.asarray(value)[:, 0] if is_column else value
+    if not is_source(value):
         return value
     if isinstance(value, str | PathLike) and not is_table(value):
         path = existing(value)
@@ -104,11 +110,18 @@ def values_of(value: Any, room: int, title: str) -> Any:
     blocks, size = [], 0
     for block in value() if callable(value) else value:
         check_meaning(block, title)
+        if is_single(block):
+            raise ValueError(f"A block of {title} is of type {type(block).__name__}. Pass arrays.")
         blocks.append(block if is_sparse(block) else np.atleast_1d(to_numpy(block)))
         size += blocks[-1].data.nbytes if is_sparse(block) else blocks[-1].nbytes
         check_room(f"what {type(value).__name__} gives", title, size, room)
     if not blocks:
         raise ValueError(f"{title} gave no rows. Pass one value for each row of X.")
+    if len({block.shape[1:] for block in blocks}) > 1:
+        shapes = " and ".join(sorted({str(block.shape) for block in blocks})[:2])
+        raise ValueError(
+            f"Blocks of {title} have the shapes {shapes}. Pass blocks of as many columns."
+        )
     return stack_rows(blocks)
 
 
