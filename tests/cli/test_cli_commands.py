@@ -66,7 +66,7 @@ def same_up_to_sign(S, T, atol=1e-6):
     np.testing.assert_allclose(S * signs, T, atol=atol)
 
 
-def test_monitor_and_outliers(X, run, tmp_path):
+def test_monitor_and_outliers(X, run, tmp_path, capsys):
     """What the library says, from a table or a saved model, with names of the table."""
     make_plant = datasets.make_plant
     for name, key, options in [("plant", 0, {}), ("new", 1, {"fault": "step", "size": 30})]:
@@ -91,6 +91,15 @@ def test_monitor_and_outliers(X, run, tmp_path):
     assert facts["outliers"] == int((detector.predict(X) < 0).sum())
     other = run("outliers", "o.mercer", "rows.npy", "-o", "out2.csv")
     assert other["outliers"] == facts["outliers"]
+    # Without an output file columns go to stdout, and what is said to stderr.
+    for words, file in (
+        (["monitor", "m.mercer", "new.csv"], "c.csv"),
+        (["outliers", "o.mercer", "rows.npy"], "out.csv"),
+    ):
+        capsys.readouterr()
+        assert main(words) == 0
+        out, err = capsys.readouterr()
+        assert out == Path(file).read_text() and " of " in err
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from contracts import check_recipe, generator, peak_bytes
 from scipy.optimize import minimize
-from sklearn.datasets import load_digits, make_swiss_roll
+from sklearn.datasets import load_breast_cancer, load_digits, make_swiss_roll
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from mercer import HebbianKernelPCA, KernelPCA, kernels
 from mercer.bases import Landmarks, RandomFeatures
@@ -565,6 +566,19 @@ def test_denoising_is_no_worse_than_linear_pca_with_wiener(draw, r, key):
         wiener = pca.inverse_transform(pca.transform(noisy) * gains)
         ours = np.mean((model.denoise(noisy) - clean) ** 2)
         assert ours <= 1.03 * np.mean((wiener - clean) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore:No noise was found")
+@pytest.mark.parametrize("key", range(12))
+def test_small_variances_of_a_fit_are_not_taken_for_noise(key):
+    """Columns that nearly depend on each other: what is left is large in some rows."""
+    rng = generator(key)
+    rows = StandardScaler().fit_transform(load_breast_cancer().data)
+    clean = rows[rng.permutation(len(rows))[: int(rng.integers(120, 350))]]
+    noise = float(rng.choice([0.02, 0.05, 0.1, 0.2]))
+    noisy = clean + noise * rng.standard_normal(clean.shape)
+    after = KernelPCA(5, kernel="rbf", gamma="median").fit(noisy).denoise(noisy)
+    assert np.mean((after - clean) ** 2) <= np.mean((noisy - clean) ** 2)
 
 
 @pytest.mark.parametrize("d", [30, 100])

@@ -324,11 +324,9 @@ def monitor(args: Namespace) -> outputs.Result:
             figure.savefig(draft, dpi=130)
     heads, episodes = chart.table()
     text = text_table(heads, episodes) if episodes else "no alarm"
-    result = outputs.deliver(args, outputs.beside(kept, chart.as_columns()), chart.as_dict(), [])
-    if args.draft is not None:
-        result = replace(result, said=f"{chart.sentence()}\n{text}")
-    elif not args.json:
-        outputs.say(args, f"{chart.sentence()}\n{text}")
+    told = f"{chart.sentence()}\n{text}"
+    columns = outputs.beside(kept, chart.as_columns())
+    result = outputs.deliver(args, columns, chart.as_dict(), told)
     return saved(args, prepared, result)
 
 

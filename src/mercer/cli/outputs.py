@@ -194,7 +194,7 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
             os.replace(file, folder / file.name)
 
 
-def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs) -> Result:
+def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs | str) -> Result:
     """The result of a command that computes columns.
 
     Without an output file they go to stdout, and the summary to stderr.
@@ -205,14 +205,14 @@ def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs) -> R
     columns : dict of str to array of shape (n,)
     facts : dict
         Facts about the columns, for programs.
-    summary : list of (str, object)
-        The same for people, names and values.
+    summary : list of (str, object) or str
+        The same for people, names and values, or a text.
     """
     if args.draft is not None:
         write_columns(args.draft, columns)
         return Result(facts, summary)
     if not args.json:
-        say(args, lines(summary))
+        say(args, summary if isinstance(summary, str) else lines(summary))
     return Result(facts | {"result": columns}, as_csv(columns))
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from math import isqrt
 
 import numpy as np
-from scipy.stats import mannwhitneyu
+from scipy.stats import chi2, mannwhitneyu
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
@@ -35,8 +35,9 @@ NEAREST_ROWS, SURE, FAIRLY_SURE = 100, 0.0025, 0.02
 # Least noise that is tried, of the largest entry of the rows, and halvings of the range above it.
 SMALLEST, STEPS = 1e-7, 14
 # Noise in rows of the fit: by how much the variances of its directions may differ, directions and
-# rows at least, and by how much the largest variance must exceed them.
-FLAT, FLAT_DIRECTIONS, FLAT_ROWS, STANDS_OUT = 1.1, 4, 50, 3.0
+# rows at least, by how much the largest variance must exceed them, and standard errors that are
+# allowed to their slope and to the energies of rows.
+FLAT, FLAT_DIRECTIONS, FLAT_ROWS, STANDS_OUT, WHITE = 1.1, 4, 50, 3.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ class NoiseGauge:
         squares, beyond = self._squares(self.held)
         # Of rows that the directions were not chosen by: those of the anchors are too small.
         self.fresh, self.beyond = squares.mean(axis=0), beyond.mean() / max(self.unseen, 1)
+        # Energies of rows in the half of the directions that has the least variance.
+        self.least = squares[:, squares.shape[1] // 2 :].sum(axis=1)
 
     def excess(self, Y: np.ndarray) -> float:
         """Standard deviation of the noise that rows have beyond those of the fit; 0 if not sure.
@@ -175,8 +178,9 @@ class NoiseGauge:
     def floor(self) -> float:
         """Standard deviation of the noise that the rows of the fit have themselves, or 0.
 
-        That of the directions of least variance, if it is the same in all of these, as it is of
-        white noise and of little else, and larger directions stand out.
+        That of the directions of least variance, if it is the same in all of these and in most
+        rows, as it is with white noise and little else, and larger directions stand out. What is
+        left of a signal is large in some rows and small in others.
         """
         quarter = len(self.fresh) // 4
         if quarter < FLAT_DIRECTIONS or len(self.held) < FLAT_ROWS:
@@ -184,6 +188,13 @@ class NoiseGauge:
         last, before = self.fresh[-quarter:].mean(), self.fresh[-2 * quarter : -quarter].mean()
         largest = FLAT + 3 * np.sqrt(4 / (quarter * len(self.held)))
         flat = before <= largest * last and self.fresh[0] > STANDS_OUT * last
+        half = self.fresh[len(self.fresh) // 2 :]
+        place = np.arange(len(half)) - (len(half) - 1) / 2
+        error = WHITE * np.sqrt(2 / len(self.held))
+        flat = flat and -(place @ half) <= error * half.mean() * np.linalg.norm(place)
+        # Of white noise a low quantile of the energies says the same as their median.
+        few, most = np.quantile(self.least, (0.1, 0.5)) / chi2.ppf((0.1, 0.5), len(half))
+        flat = flat and most <= few * (FLAT + 2 * error / np.sqrt(len(half)))
         if flat and self.unseen:
             flat = last / largest <= self.beyond <= largest * last
         return self.unit * float(np.sqrt(last)) if flat else 0.0
