@@ -546,9 +546,9 @@ def refused(problem, message, overflow):
     excuses = {
         "negative eigenvalues": indefinite,
         # A landmark at the origin, of which these see nothing, or an indefinite kernel.
-        "no positive semidefinite matrix": indefinite or name in ("poly", "linear", "cosine"),
-        "k(x, x) above 0": indefinite or not problem.X.any(),
-        "leaves no row": indefinite or name in ("poly", "linear", "cosine"),
+        "must be positive semidefinite": indefinite or name in ("poly", "linear", "cosine"),
+        "No row can be a landmark": indefinite or not problem.X.any(),
+        "have k(x, x) = 0": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
         "ARPACK": True,
         "Landmarks: size": True,

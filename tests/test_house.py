@@ -22,21 +22,21 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 29_360,
-    "modules": 171,
-    "functions": 2_925,
+    "lines of code": 29_120,
+    "modules": 167,
+    "functions": 2_916,
     "modules with at most one importer": 41,
-    "getattr and hasattr": 62,
+    "getattr and hasattr": 61,
     "core files that name a relative": 0,
     "classes behind KernelPCA": 11,
     "members of Rows": 12,
     "members of Basis": 16,
     "members of SymmetricOperator": 14,
-    "files walked by a fit": 25,
+    "files walked by a fit": 22,
     "own frames on the deepest stack of a fit": 13,
-    "files walked by a landmark fit": 34,
-    "files walked by transform": 14,
-    "files walked by partial_fit": 25,
+    "files walked by a landmark fit": 31,
+    "files walked by transform": 13,
+    "files walked by partial_fit": 22,
 }
 CORE = (
     "bases compute files fitting hebbian kernels operators preimage rows selectors solvers stream"

@@ -514,9 +514,9 @@ def test_spectral_clustering_takes_the_grid_for_many_rows():
     labels = np.repeat([0, 1, 2], 7000)
     X = generator(12).standard_normal((21_000, 4)) * 0.3
     X[:, :2] += np.array([(0, 0), (3, 0), (0, 3)])[labels]
-    model = SpectralClustering(3, gamma=1.0, random_state=0)
+    model = SpectralClustering(3, gamma=1.0, memory="1.5GB", random_state=0)
     few = model.fit(X[:, :2])
-    assert isinstance(few.map_.basis, FourierBasis)
+    assert isinstance(few.map_.basis, FourierBasis) and few.plan_.workload.n == len(X)
     assert len(set(zip(labels, few.labels_, strict=True))) == 3
     assert (few.predict([[0.0, 0.0], [90.0, 90.0]]) == few.labels_[0])[0]
     many = model.fit(X)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import re
 import shlex
 import shutil
 import signal
@@ -277,7 +278,8 @@ def test_bad_data_is_one_line_and_1(name, here, capsys):
         ("describe rows.csv", "not a mercer model file"),
         ("describe missing.mercer", "missing.mercer"),
         ("transform rows.npy rows.csv", "not a mercer model file"),
-        ("mds rows.csv", "square"),
+        ("mds rows.csv", "give --metric euclidean"),
+        ("monitor rows.csv --lags 28", "needs at least"),
         ("cluster rows.csv -k 31", "--clusters 31 is more than"),
         ("denoise rows.csv -o out.png", "image"),
         ("denoise missing.png -o out.png", "missing.png"),
@@ -289,6 +291,7 @@ def test_failed_jobs_say_why_and_leave_nothing(line, said, here, capsys):
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]
     assert last.startswith("mercer: error: ") and said in last and "Traceback" not in err
+    assert not re.search(r"<\w|sample\(s\)|\w_\b|\w=\(", last), "words of the library"
     assert out == "" and {path.name for path in here.iterdir()} == FILES_HERE
 
 

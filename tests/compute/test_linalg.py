@@ -242,7 +242,7 @@ def test_an_interrupt_is_raised_at_once_and_the_program_ends(tmp_path):
     sent, raised = done.stdout.splitlines()
     assert done.returncode == 7 and raised.endswith("not fitted"), done.stderr
     # LAPACK takes several seconds and more for all pairs of 3,000 rows.
-    assert float(raised.split()[0]) - float(sent) < 2
+    assert float(raised.split()[0]) - float(sent) < 4
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT")
@@ -261,7 +261,7 @@ def test_an_interrupt_does_not_wait_for_a_system(work, tmp_path):
     done, _ = ended(OF_A_SYSTEM.replace("WORK", work), tmp_path)
     assert done.returncode == 7, done.stderr
     sent, raised = map(float, done.stdout.split())
-    assert raised - sent < 2
+    assert raised - sent < 4
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT")

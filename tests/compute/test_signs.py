@@ -44,7 +44,12 @@ def test_exact_and_approximate_fits_agree(name, basis):
 
 
 def same_signs(fits, X):
-    scores = [model.expansion_.scores(X[:60]) for model in fits]
+    scores = [
+        model.transform(X[:60])
+        if isinstance(model, mercer.KernelCCA)
+        else model.expansion_.scores(X[:60])
+        for model in fits
+    ]
     for S in scores[1:]:
         assert (np.sum(S * scores[0], axis=0) > 0).all()
 
@@ -87,14 +92,36 @@ def test_every_way_to_the_same_rows_has_the_same_landmarks_and_signs(n, tmp_path
     same_signs(fits, X)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_no_order_of_rows_changes_signs_along_given_landmarks(seed):
-    rng = generator(73, seed)
-    # Both ends of the components are equally far: a sample of rows decides by chance.
+def mirrored(rng):
+    """Rows of components both ends of which are equally far: a sample decides by chance."""
     X = rng.standard_normal((2600, 3))
-    basis = Landmarks(points=X[rng.permutation(len(X))[:50]])
-    model = KernelPCA(4, kernel="rbf", gamma=0.2, basis=basis, random_state=0)
-    orders = [X, X[::-1].copy(), X[rng.permutation(len(X))], X[np.argsort(X[:, 0])]]
-    fits = [clone(model).fit(rows) for rows in orders]
-    fits.append(clone(model).fit(lambda: iter(np.array_split(orders[2], 5))))
-    same_signs(fits, X)
+    given = {"gamma": 0.2, "random_state": 0, "kernel": "rbf"}
+    points = Landmarks(points=X[rng.permutation(len(X))[:50]])
+    kinds = {
+        "landmarks": KernelPCA(4, basis=points, **given),
+        "features": KernelPCA(4, basis=RandomFeatures(60), **given),
+        "stream": mercer.StreamingKernelPCA(4, basis=points, **given),
+        "stream of features": mercer.StreamingKernelPCA(4, basis="features", budget=60, **given),
+        "columns": KernelPCA(3),
+        "two views": mercer.KernelCCA(3, basis=RandomFeatures(60), **given),
+    }
+    return X, kinds
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_order_of_rows_changes_signs(seed):
+    da = pytest.importorskip("dask.array")
+    rng = generator(73, seed)
+    X, kinds = mirrored(rng)
+    orders = [np.arange(len(X))[::-1], rng.permutation(len(X)), np.argsort(X[:, 0])]
+    for name, model in kinds.items():
+        fits = []
+        for order in [np.arange(len(X)), *orders]:
+            rows = np.ascontiguousarray(X[order])
+            beside = [np.sin(rows)] if name == "two views" else []
+            # Of an array the linear kernel has the signs of scikit-learn: its largest score.
+            chunks = da.from_array(rows, chunks=(700, 3))
+            fits.append(clone(model).fit(chunks if name == "columns" else rows, *beside))
+        if name == "landmarks":
+            fits.append(clone(model).fit(lambda rows=rows: iter(np.array_split(rows, 5))))
+        same_signs(fits, X)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from contracts import generator
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -139,3 +140,53 @@ def test_a_fit_is_that_of_the_array_or_says_what_to_use(name, kind, tmp_path):
                 wanted = getattr(here, method)(rows)
                 assert np.asarray(scores).dtype.kind == wanted.dtype.kind
                 np.testing.assert_allclose(np.asarray(scores), wanted, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_graph_of_neighbors_is_made_of_any_rows_that_fit(kind, tmp_path):
+    is_small = "above" in kind
+    rows = X[generator(78).permutation(N)[: N if is_small else 400]]
+    source = KINDS[kind](rows, tmp_path)
+    here = mercer.SpectralClustering(3, random_state=0, memory=SMALL if is_small else None)
+    if is_small or kind == "dask":
+        for asked in ({"affinity": "nearest_neighbors"}, {"n_neighbors": 7}):
+            with pytest.raises(ValueError, match="A graph of neighbors needs all rows") as caught:
+                clone(here).set_params(**asked).fit(source)
+            assert "affinity='rbf' with basis='landmarks'" in str(caught.value)
+        advised = clone(here).set_params(affinity="rbf", basis=Landmarks(20)).fit(source)
+        assert advised.labels_.shape == (len(rows),)
+        return
+    there = clone(here).fit(source)
+    np.testing.assert_array_equal(there.labels_, here.fit(rows).labels_)
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+    np.testing.assert_array_equal(there.predict(source), here.predict(rows))
+
+
+def test_what_is_refused_says_what_works(tmp_path):
+    rows = X[generator(79).permutation(N)[:400]]
+    chunks = dask(rows, tmp_path)
+    with pytest.raises(ValueError, match="or give landmarks=500"):
+        mercer.ClassicalMDS(2).fit(chunks)
+    model = mercer.KernelPCA(2, **RBF).fit(rows)
+    with pytest.raises(ValueError, match=r"denoise needs all rows .* pass some of them at a time"):
+        model.denoise(chunks)
+    sparse = scipy.sparse.csr_array(rows)
+    scipy.sparse.save_npz(tmp_path / "rows.npz", sparse, compressed=False)
+    for source in (tmp_path / "rows.npz", chunks.map_blocks(scipy.sparse.csr_matrix)):
+        with pytest.raises(TypeError, match="ProcessMonitor needs dense rows"):
+            mercer.ProcessMonitor(2).fit(source)
+
+
+@pytest.mark.parametrize("name", ["scores.npy", "scores.parquet", "scores.csv"])
+def test_scores_in_a_file_come_back_as_rows(name, tmp_path):
+    rows = X[generator(80).permutation(N)[:90]]
+    model = mercer.KernelPCA(2, **RBF).fit(X)
+    wanted = model.inverse_transform(model.transform(rows))
+    path = model.transform(parquet(rows, tmp_path), out=tmp_path / name)
+    np.testing.assert_allclose(model.inverse_transform(path), wanted, rtol=1e-9)
+    learned = clone(model).set_params(fit_inverse_transform=True, basis="points").fit(rows)
+    wanted = learned.inverse_transform(learned.transform(rows))
+    path = learned.transform(parquet(rows, tmp_path), out=tmp_path / name)
+    np.testing.assert_allclose(learned.inverse_transform(path), wanted, rtol=1e-9)
+    with pytest.raises(ValueError, match="have 3 columns, and the model has 2 components"):
+        model.inverse_transform(text(rows, tmp_path))

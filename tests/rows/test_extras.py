@@ -43,6 +43,10 @@ def in_form(form, v, folder):
         return lambda: iter([v[:CUT], v[CUT:]])
     if form == "dask":
         return pytest.importorskip("dask.array").from_array(v, chunks=(CUT, *v.shape[1:]))
+    if form == "frame":
+        return frame
+    if form == "dask frame":
+        return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
     arrow = pytest.importorskip("pyarrow")
     if form in ("parquet", "feather"):
         getattr(frame, f"to_{form}")(path)
@@ -51,13 +55,15 @@ def in_form(form, v, folder):
         pytest.importorskip("openpyxl")
         frame.to_excel(path, index=False)
         return path
+    if form == "table":
+        return arrow.Table.from_pandas(frame)
     if form == "lazy frame":
         return pytest.importorskip("polars").from_pandas(frame).lazy()
     return arrow.Table.from_pandas(frame).to_reader()
 
 
 FORMS = ["npy", "npz", "csv", "csv.gz", "parquet", "feather", "xlsx", "blocks", "function"]
-FORMS += ["dask", "lazy frame", "reader"]
+FORMS += ["dask", "dask frame", "frame", "table", "lazy frame", "reader"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -117,7 +117,7 @@ class PieceRows(Rows):
     def as_basis(self, kernel, engine, n_components):
         return "the rows are in pieces"
 
-    def as_array(self, who, limit=None):
+    def as_array(self, who, limit=None, instead=""):
         return np.concatenate(self.pieces)
 
     def blocks(self):

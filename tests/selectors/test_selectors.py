@@ -32,12 +32,12 @@ from mercer.selectors import (
     TwoStage,
     Uniform,
     base,
-    bayes,
     greedy,
     lasso,
     online,
     sparse_components,
 )
+from mercer.selectors import sparse as bayes
 from mercer.selectors.sampling import default_selector
 
 needs_data = pytest.mark.skipif(

@@ -153,6 +153,29 @@ def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
     assert not model.certificate_.converged
 
 
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("solver", ["krylov", "randomized", "gram-power"])
+def test_groups_that_a_start_has_no_rows_of_are_found_or_nothing_has_converged(solver):
+    """A start from drawn rows may hold exact eigenvectors, and not those of the largest groups."""
+    called = 0
+    for seed in range(16):
+        rng = generator(361, seed)
+        n, r = int(rng.integers(150, 350)), int(rng.integers(1, 16))
+        groups = int(rng.integers(8, n // 4))
+        labels = rng.integers(0, groups, n)
+        X = 20 * np.eye(groups)[labels] + 10 ** rng.uniform(-9, -3) * rng.normal(size=(n, groups))
+        weights = [None, rng.integers(1, 4, n), 10 ** rng.uniform(-2, 0, n)][rng.integers(3)]
+        sizes = np.bincount(labels, weights, groups)
+        tol = float(rng.choice([0.0, 1e-6]))
+        options = {"kernel": "rbf", "gamma": 0.3, "center": False, "basis": "points", "tol": tol}
+        model = KernelPCA(r, eigen_solver=solver, random_state=seed, **options)
+        values = model.fit(X, sample_weight=weights).eigenvalues_
+        short = np.max(np.sort(sizes)[::-1][:r] - values) > 1e-3 * sizes.max()
+        assert not (short and model.certificate_.converged), (seed, r)
+        called += model.certificate_.converged
+    assert called >= 2
+
+
 @pytest.mark.filterwarnings("ignore:The affinities fall into")
 def test_groups_far_from_each_other_are_found_whatever_the_start():
     for seed in range(8):

@@ -168,12 +168,7 @@ def stdin_as_file(args: Namespace) -> Iterator[None]:
         yield
 
 
-def report_failure(
-    error: BaseException,
-    words: Sequence[str] = (),
-    command: str = "mercer",
-    warnings: Sequence[str] = (),
-) -> int:
+def report_failure(error, words=(), command="mercer", warnings=()) -> int:
     """Print one line about an error and return the exit code.
 
     Parameters

@@ -55,14 +55,7 @@ class InputTable:
         Columns that are not used, and why.
     """
 
-    def __init__(
-        self,
-        args: Namespace,
-        columns: list[str] | None = None,
-        fill: np.ndarray | None = None,
-        keep_missing: bool = False,
-        row_names: str | None = None,
-    ):
+    def __init__(self, args, columns=None, fill=None, keep_missing=False, row_names=None):
         args.table, self.args = self, args
         self.compared: list[str] = []  # columns of texts that the model takes
         self.row_names = row_names if args.id is None else None
@@ -114,7 +107,7 @@ class InputTable:
             wanted, why = columns, "which the model was fitted to"
         check_known(source.name, wanted or [], names, why)
         check_known(source.name, args.drop or [], names, "which was asked for")
-        check_known(source.name, self.kept_names, names, "which was to be kept")
+        check_known(source.name, self.kept_names, names, "which was asked for")
         if self.row_names in names:
             args.id = self.row_names
             self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))

@@ -282,6 +282,17 @@ def peak_signs(A: Array) -> np.ndarray:
     return np.where(peaks < 0, -1.0, 1.0)
 
 
+def lead_signs(A: Array) -> np.ndarray:
+    """Signs that make the first large entry of every column positive, (r,), on the host.
+
+    The first large one and not the largest: two columns that mirror each other have the weights w
+    and -w, and rounding would decide. Few weights have the ratio 0.7.
+    """
+    A = to_numpy(A)
+    large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
+    return np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
+
+
 # Seconds after which a lock that is held for microseconds is taken to be held by nobody.
 PATIENCE = 5.0
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import BASES, AllPoints, BasisRecipe, Landmarks
+from ..bases import BASES, AllPoints, BasisRecipe, Landmarks, PointGram, PrecomputedBasis
 from ..compute import (
     TiledEngine,
     make_engine,
@@ -306,6 +306,9 @@ class Door(BaseEstimator):
             raise InvalidRowsError(
                 f"fit_inverse_transform=True needs dense rows, and those of {rows._title} are "
                 "sparse. Leave it out: inverse_transform works without it."
+                if self.fit_inverse_transform
+                else f"{type(self).__name__} needs dense rows, and those of {rows._title} are "
+                "sparse. Pass them as a dense array, X.toarray()."
             )
         if reset:
             self._dtype = rows.dtype
@@ -337,13 +340,11 @@ class Door(BaseEstimator):
                 f"{title} has {n} rows, while a minimum of {self._least_rows} is required."
             )
 
-    def _array(self, X, *, reset: bool):
-        """The rows of X as one array; raises if they do not fit."""
-        rows = self._open(X, reset=reset)
-        array = rows.as_array(type(self).__name__)
-        if reset:
-            self._check_count(array, rows._title)
-        elif not array.shape[0]:
+    def _array(self, X, who: str):
+        """New rows as one array; raises if there are none, or if they do not fit."""
+        rows = self._open(X, reset=False)
+        array = rows.as_array(who, instead="pass some of them at a time")
+        if not array.shape[0]:
             raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         return array
 
@@ -557,6 +558,15 @@ class Door(BaseEstimator):
                 "here. Leave them out before the fit."
             )
         _checks.check_gram(rows.as_array("A precomputed kernel"))
+
+    def _check_in_one_place(self, basis) -> None:
+        """Raise ValueError for all points as the basis where these are elsewhere."""
+        if not isinstance(basis, PointGram | PrecomputedBasis):
+            raise ValueError(
+                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
+                "are on a cluster. Pass X.compute() if they fit into memory, or use "
+                "basis='landmarks', which works where they are."
+            )
 
     def _check_preimage(self, basis) -> None:
         """Raise ValueError where the pre-images asked for cannot serve a basis."""

@@ -18,6 +18,7 @@ from ..preimage import Compensation, choose_preimage
 from ..preimage.base import batch_rows, row_sample, some_rows
 from ..preimage.noise import ANCHOR_ROWS, HELD_ROWS, NoiseGauge, best_shares, undo_factors
 from ..rows import Opening, in_memory, open_rows
+from ..rows.blocks import is_source
 from ._checks import checked_array
 
 # Scores farther from the middle of the training rows' scores than this many times half their range
@@ -247,9 +248,12 @@ def check_dense(n: int, d: int, room: int) -> None:
         )
 
 
-def checked_scores(X, r: int | None = None):
+def checked_scores(X, r: int | None = None, memory: Any = None):
     """Scores (n, r) in their own precision and on their device, or an error that says why not."""
-    if is_single(X):
+    if is_source(X) and "__array__" not in dir(X):
+        rows = open_rows(X, Opening(memory))
+        X = rows.as_array("inverse_transform", instead="pass some of them at a time")
+    elif is_single(X):
         raise InvalidRowsError(
             f"Scores are rows of numbers, and X is of type {type(X).__name__}. Pass an array or "
             "data frame of scores as transform gives them."

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
-from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_cluster_table
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
@@ -44,9 +43,8 @@ from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-# Rows of a model without landmarks whose scores decide the signs of components, and rows on which
-# the spread of columns is measured.
-SIGN_ROWS, SCALE_ROWS = 500, 2000
+# Rows on which the spread of columns is measured.
+SCALE_ROWS = 2000
 # Share of the budget that sparse rows may take when they are made dense to be denoised.
 DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
@@ -187,7 +185,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         """
         check_is_fitted(self)
         if self.fit_inverse_transform:
-            S, facts = checked_scores(X), vars(self)
+            S, facts = checked_scores(X, memory=self.memory), vars(self)
             if "X_transformed_fit_" not in facts:
                 raise NotFittedError(
                     "fit_inverse_transform=True was set after the fit, and nothing was learned for "
@@ -197,7 +195,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             centers = centers if is_on_device(centers) else to_numpy(centers)
             K = score_kernel(self.kernel_)(on_device_of(S, centers), centers)
             return restore(K @ on_device_of(facts["dual_coef_"], K), X)
-        S = checked_scores(X, self.expansion_.n_components)
+        S = checked_scores(X, self.expansion_.n_components, self.memory)
         inverse, engine = self._inverse(), self.expansion_.basis.engine
         reached = inverse.within_reach(engine.asarray(S, np.float64))
         Z = inverse.find(reached, denoising=False)
@@ -245,7 +243,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 f"noise={noise!r} must be a standard deviation: a number that is not negative, "
                 "np.inf for pre-images as published, or None where it is not known."
             )
-        original, X = X, self._array(X, reset=False)
+        original, X = X, self._array(X, "denoise")
         if is_sparse(X):
             check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
             original = X = cast(Any, X).toarray()
@@ -438,12 +436,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             sample = copied(sample) if sample.shape[0] >= problem.count else sample
             attributes["X_sample_"] = sample
             if result.vectors is None:
-                # As of a fit to all points: the largest score of a training row is positive. Where
-                # some stand for all these are the landmarks, which no order of the rows changes.
-                if problem.count > MODEL_ROWS:
-                    sample = sample[:: MODEL_ROWS // SIGN_ROWS]
-                    sample = sample if basis.points is None else basis.points
-                expansion = expansion.stretched(peak_signs(expansion.scores(sample)))
+                expansion = expansion.stretched(expansion.signs(sample, problem.count))
             if basis.points is not None:
                 attributes["landmarks_"] = restore(basis.points, like_of(rows))
         if isinstance(task.weights, ExtraColumn):

@@ -40,6 +40,8 @@ NAMES = {distances: name for name, distances in NEIGHBORS.items()}
 GRAPH_BYTES = 88
 # Rows on a cluster whose coordinates say what is positive.
 SIGN_ROWS = 20_000
+# What rows take that no graph can be made of.
+BY_KERNEL = "use affinity='rbf' with basis='landmarks', which takes rows wherever they are"
 # Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
 # already a share of them does.
 USUAL_NEIGHBORS, NEIGHBOR_SHARE = 10, 4
@@ -108,12 +110,7 @@ class SpectralInput(Door):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
         if not basis.spans_data:
             return basis
-        if not isinstance(basis, bases.PointGram | bases.PrecomputedBasis):
-            raise ValueError(
-                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
-                "are on a cluster. Pass X.compute() if they fit into memory, or use "
-                "basis='landmarks', which works where they are."
-            )
+        self._check_in_one_place(basis)
         # A walk may stay where it is; and without its diagonal the matrix is not definite.
         solver = self.eigen_solver
         if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
@@ -189,7 +186,7 @@ class SpectralInput(Door):
         array, is_graph = in_memory(rows), self.affinity_ in NEIGHBORS
         if array is None and not is_graph:
             return rows.map(at_rows(self.map_, then, tail))
-        array = rows.as_array(type(self).__name__)
+        array = rows.as_array("A graph of neighbors", instead="pass some of them at a time")
         self.kernel_.check(array)
         if not array.shape[0]:
             raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
@@ -234,6 +231,12 @@ class SpectralInput(Door):
             self._search_device = X.device
         rows = super()._open(X, reset=reset)
         if reset:
+            if in_memory(rows) is None and self._affinity() == "nearest_neighbors":
+                who, chosen = "A graph of neighbors", self.affinity == self.n_neighbors == "auto"
+                rows = rows._for_points(who, required=False)
+                if in_memory(rows) is None and not chosen:
+                    rows.as_array(who, instead=BY_KERNEL)
+                    rows = rows._for_points(who, required=True)
             self.affinity_ = self._affinity(rows)
         return rows
 

@@ -200,7 +200,9 @@ class PatchDenoiser(Door):
             )
         if self.model_ is None:
             return restore(image.copy(), original)
-        if not self._makes_two_passes():
+        # What the first pass gives shows how far to shrink the scores of a second.
+        linear = isinstance(self.model_.kernel_, Linear) and not self.n_components
+        if not linear or self.threshold is None or not self.noise_ > 0:
             return restore(self._pass(image, self.stride, self._clean), original)
         pilot = self._pass(image, min(max(self.stride, 2), self.patch_size), self._clean)
         rng = np.random.RandomState(0)
@@ -208,11 +210,6 @@ class PatchDenoiser(Door):
         P = self._without_mean(P, self.n_channels_)[0]
         second = partial(self._shrunk, self._model(P, rng, original).fit(P))
         return restore(self._pass(image, self.stride, second, pilot), original)
-
-    def _makes_two_passes(self) -> bool:
-        """Whether what the first pass gives shows how far to shrink the scores of a second."""
-        linear = isinstance(self.model_.kernel_, Linear)
-        return linear and self.threshold is not None and not self.n_components and self.noise_ > 0
 
     def _pass(self, image, stride, clean, *pilot):
         """The weighted mean of ``clean(patches)`` over all patches of an image."""

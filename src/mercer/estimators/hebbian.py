@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
-from ..bases import BasisRecipe, PointBasis, PointGram, PrecomputedBasis
+from ..bases import BasisRecipe, PointBasis, PointGram
 from ..compute import Array, Same, format_bytes, is_sparse, match_sparsity, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
@@ -288,12 +288,7 @@ class HebbianKernelPCA(KernelModel):
     def _problem(self, task, basis):
         if not basis.spans_data:
             return self._rowwise(task, basis)
-        if not isinstance(basis, PointGram | PrecomputedBasis):
-            raise ValueError(
-                "HebbianKernelPCA with basis='points' needs all rows in one place, and they are on "
-                "a cluster. Pass X.compute() if they fit into memory, or use basis='landmarks', "
-                "which reads them in their order."
-            )
+        self._check_in_one_place(basis)
         if basis.size < 2:
             raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
         need, memory = 3 * 8 * basis.size**2, task.engine.memory

@@ -117,7 +117,7 @@ class Isomap(ClassicalMDS):
         array of shape (n, n_components)
         """
         check_is_fitted(self)
-        like, X = X, self._array(X, reset=False)
+        like, X = X, self._array(X, type(self).__name__)
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
         check_range(X, "Neighbors")
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)

@@ -237,7 +237,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         check_is_fitted(self)
         if self._is_precomputed():
-            X = self._array(X, reset=False)
+            X = self._array(X, type(self).__name__)
             distances.check_entries(X, "X")
             return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
         rows, linear = self._open(X, reset=False), isinstance(self.map_, scaling.LinearMap)
@@ -294,7 +294,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self._has_matrix() or (reset and self.landmarks is None):
             rows: Any = open_rows(X, Opening(self.memory))
             if in_memory(rows) is None:
-                array = rows.as_array(type(self).__name__)
+                instead = "give landmarks=500" + " and rows, not distances" * self._has_matrix()
+                array = rows.as_array(type(self).__name__, instead=instead)
                 named = rows.names is not None and is_arrow(X)
                 X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)

@@ -51,9 +51,9 @@ class SpectralClustering(
         "precomputed_nearest_neighbors" the same from given distances, (n_samples, n_samples), dense
         or sparse, or from a pair of arrays (indices, distances), both (n_samples, k). Any kernel
         of `mercer.KernelPCA`, by name or as an object, a function of two rows, or "precomputed":
-        its row sums must be positive. "auto" is "nearest_neighbors" where rows are in one place
-        and the graph fits `memory`, and "rbf" elsewhere, or where `gamma`, `basis` or a solver for
-        definite matrices is given.
+        its row sums must be positive. "auto" is "nearest_neighbors" where rows are not on a
+        cluster and they and the graph fit `memory`, and "rbf" elsewhere, or where `gamma`, `basis`
+        or a solver for definite matrices is given.
 
     n_neighbors : int, "auto" or None, default="auto"
         Neighbors of a row in such a graph, itself among them. "auto" is 10, or a quarter of the

@@ -14,7 +14,6 @@ from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..bases.points import wide_rows
 from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, stack_rows
-from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import RowDigest
@@ -428,7 +427,7 @@ class StreamingKernelPCA(KernelModel):
             )
         if is_fit:
             expansion = new_reference(state.stream, *settings, state.reference)
-            signs = peak_signs(expansion.scores(state.sample.rows))
+            signs = expansion.signs(state.sample.rows, state.stream.totals.rows)
             state = replace(state, reference=expansion.stretched(signs))
         # The kept rows test the certificate where all rows count alike, so not with forgetting, and
         # not after every batch, which would take too long.

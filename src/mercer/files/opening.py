@@ -306,7 +306,7 @@ def _open_image(path: Path):
     except (OSError, SyntaxError, UnidentifiedImageError) as error:
         raise ValueError(
             f"{path.name} cannot be read as an image: it is cut short, damaged or another kind "
-            f"of file. ({error})"
+            "of file. Save it again, or leave it out."
         ) from error
     return image
 

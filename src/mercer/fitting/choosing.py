@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import bases, solvers
-from .._tables import html_table, text_table
+from .._tables import counted, html_table, text_table
 from ..bases.fourier import MOST_COLUMNS, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
@@ -524,7 +524,7 @@ def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None
         measured.gamma = "median"
         size, what = ("small", "all rows look equal")
         if narrow:
-            size, what = ("large", "most rows look like no other")
+            size, what = ("large", "most rows look unlike all others")
         tell(
             f"gamma={kernel.gamma:g} is too {size} for these data: to the kernel {what}. Give "
             f"gamma='median' (here {measured.resolve(rows).gamma:.2g}) or a gamma near that, or "
@@ -536,8 +536,8 @@ def warn_unconverged(pairs, tol):
     """Say what to change where the residuals have not reached the tolerance."""
     if not pairs.converged:
         tell(
-            f"Not converged after {pairs.n_passes} passes: the largest residual is "
-            f"{residual_share(pairs):.1e} of the first eigenvalue, and "
+            f"Not converged after {counted(pairs.n_passes, 'pass', 'passes')}: the largest "
+            f"residual is {residual_share(pairs):.1e} of the first eigenvalue, and "
             f"{max(tol, FULL_FLOOR):.1e} was asked for. Raise tol, or raise memory so that the "
             "whole matrix fits.",
             ConvergenceWarning,
@@ -567,7 +567,7 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
         advice = "More passes would not help: raise tol."
     share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
     tell(
-        f"Not converged after {passes} passes: the largest residual is {share}, and "
-        f"{max(task.tol, FULL_FLOOR):.1e} was asked for. {advice}",
+        f"Not converged after {counted(passes, 'pass', 'passes')}: the largest residual is "
+        f"{share}, and {max(task.tol, FULL_FLOOR):.1e} was asked for. {advice}",
         ConvergenceWarning,
     )

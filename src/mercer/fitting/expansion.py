@@ -17,6 +17,7 @@ import numpy as np
 
 from ..bases import Basis, GramBasis
 from ..compute import TiledEngine, array_namespace, dtype_name, on_device_of
+from ..compute.linalg import lead_signs, peak_signs
 from ..kernels.base import check_values
 from .moments import RowFunction
 
@@ -51,6 +52,16 @@ class KernelExpansion:
     def leading(self, r: int) -> "KernelExpansion":
         """The expansion with only the first r directions."""
         return KernelExpansion(self.basis, self.frame[:, : 1 + r], self.metric[: 1 + r, : 1 + r])
+
+    def signs(self, rows: Any, count: float) -> np.ndarray:
+        """Signs that make the largest score of a training row positive, as of all points, (r,).
+
+        Where `rows` are not all of them, which are `count`, the largest score of a landmark, or a
+        large weight: no order of the rows changes these.
+        """
+        if rows.shape[0] < count:
+            rows = self.basis.points
+        return lead_signs(self.frame[:, 1:]) if rows is None else peak_signs(self.scores(rows))
 
     def stretched(self, factors: np.ndarray) -> "KernelExpansion":
         """The expansion with every direction times a number, such as its sign, (r,)."""

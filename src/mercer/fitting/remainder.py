@@ -130,16 +130,7 @@ def multiplies(n: int, d: int, size: int, r: int, memory: int) -> bool:
     return work <= max(LEAST_WORK, fit / WORK_SHARE) and 4 * held <= memory
 
 
-def landmark_remainder(
-    kernel,
-    X,
-    coordinates,
-    count: int,
-    trace: float,
-    largest: float,
-    block: int = BLOCK,
-    store: int = 0,
-):
+def landmark_remainder(kernel, X, coordinates, count, trace, largest, block=BLOCK, store=0):
     """Bounds on |E| for E = K - Y Y' positive semidefinite.
 
     Parameters
@@ -254,14 +245,7 @@ def pair_count(rows: int, features: int, columns: int) -> int:
 
 
 def paired_remainder(
-    errors,
-    rows: int,
-    count: int,
-    largest: float,
-    seed: int,
-    pairs: int = LEAST_PAIRS,
-    step: int = PAIR_STEP,
-    failure: float = FAILURE,
+    errors, rows, count, largest, seed, pairs=LEAST_PAIRS, step=PAIR_STEP, failure=FAILURE
 ) -> Remainder:
     """A bound on |E| for any symmetric E at the stated confidence, from independent pairs.
 

@@ -221,7 +221,8 @@ def check_square(D) -> None:
     """Raise ValueError unless D is square."""
     if D.ndim != 2 or D.shape[0] != D.shape[1]:
         raise ValueError(
-            f"The distance array must be 2-dimensional and square, and has shape {D.shape}."
+            f"The distance array must be 2-dimensional and square, and has shape {D.shape}. To "
+            "measure distances between rows, give metric='euclidean' or another metric."
         )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..compute import to_numpy
-from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
+from ..compute.linalg import eigh, self_product, thin_svd
 from ..fitting.certificate import PROVEN_SHARE, Certificate, leading, stand_above
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
@@ -181,11 +181,7 @@ class CorrelationProblem(Problem):
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)
         first, second = self.view.expanded(A), self.other.expanded(B)
-        # As of kernel PCA: the largest score of a training row is positive, or of a landmark where
-        # not all rows are kept, which no order of the rows changes.
-        rows, points = self.inner.model_rows, self.basis.points
-        rows = rows if points is None or rows.shape[0] >= self.inner.count else points
-        signs = peak_signs(to_numpy(first.scores(rows)))
+        signs = first.signs(self.inner.model_rows, self.inner.count)
         penalties = [self.regularization * float(np.trace(v.moments.scatter)) for v in views]
         definite = all(v.basis.kernel.definite and v.basis.exact_norms for v in views)
         certain = definite and min(penalties) > 0

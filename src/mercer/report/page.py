@@ -477,12 +477,8 @@ def with_axes(marks, x, y, count: int, yticks, xlabel: str, ylabel: str, label: 
             parts.append(text(x(value), bottom + 17, f"{value:.0f}", "middle"))
     parts.append(text((LEFT + right) / 2, HEIGHT - 8, xlabel, "middle"))
     parts.append(text(14, middle, ylabel, "middle", transform=f"rotate(-90 14 {middle:.0f})"))
-    return svg([*parts, *marks], HEIGHT, label)
-
-
-def svg(marks, height: int, label: str) -> str:
-    box = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
-    return element("svg", "chart", "".join(marks), **box)
+    box = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": label}
+    return element("svg", "chart", "".join([*parts, *marks]), **box)
 
 
 def group(title: str, *marks: str) -> str:

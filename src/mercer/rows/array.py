@@ -80,7 +80,7 @@ class ArrayRows(Rows):
             return PrecomputedBasis(rows, engine)
         return AllPoints().build(kernel, rows, engine, np.random.default_rng(0), n_components)
 
-    def as_array(self, who: str, limit: int | None = None) -> Array:
+    def as_array(self, who: str, limit: int | None = None, instead: str = "") -> Array:
         return self.array
 
     def _for_passes(self, resumable: bool) -> Rows:

@@ -21,6 +21,9 @@ from ..fitting.functions import CountOf, PickOf, SurveyOf, pack, unpack
 from ..fitting.moments import RowFunction
 from ..kernels import Kernel
 
+#: What takes rows wherever they are.
+BY_LANDMARKS = "use KernelPCA(basis='landmarks')"
+
 
 @dataclass(frozen=True)
 class Opening:
@@ -156,10 +159,10 @@ class Rows(ABC):
         """All rows as a basis, or the reason why they cannot be one; no pass over the rows."""
 
     @abstractmethod
-    def as_array(self, who: str, limit: int | None = None) -> Array:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
         """All rows in one array; ValueError where they take more than `limit` bytes, or the budget.
 
-        `who` needs them, for the words of the error.
+        `who` needs them, and what to do `instead`, for the words of the error.
         """
 
     @abstractmethod

@@ -32,7 +32,7 @@ from ..fitting.functions import CountOf
 from ..kernels import Kernel
 from ..progress import RowBar
 from .array import ArrayRows
-from .base import Opening, Rows
+from .base import BY_LANDMARKS, Opening, Rows
 
 # Rows of a block at most: far more give no more speed.
 BLOCK_ROWS = 65536
@@ -111,9 +111,10 @@ class BlockRows(Rows):
         if again and not self.source.repeatable:
             raise ValueError(
                 f"{self.source.name} can be read only once, and one pass is needed to choose "
-                "landmarks or a width before another sums up. Pass a function that returns a fresh "
-                "iterator, or a file; or give basis=Landmarks(points=...), FourierGrid(box=...) or "
-                "basis='features' and gamma as a number, which need one pass."
+                "landmarks or a width, or to count rows with weights, before another sums up. Pass "
+                "a function that returns a fresh iterator, or a file; or give no weights, basis="
+                "Landmarks(points=...), FourierGrid(box=...) or basis='features', and gamma as a "
+                "number, which need one pass."
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
         count, total, hashed = summed, RowDigest(), done.get("hashed", "")
@@ -219,7 +220,7 @@ class BlockRows(Rows):
         """Rows that fit the budget were read into an array before; these do not."""
         return f"the rows do not fit memory={format_bytes(self.memory)}"
 
-    def as_array(self, who: str, limit: int | None = None) -> Array:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
         """The rows as one array; a file on disk that is one may be larger than the budget."""
         array = self.source.array
         if array is not None:
@@ -239,7 +240,7 @@ class BlockRows(Rows):
         raise ValueError(
             f"{who} needs all rows of {self.source.name} at once, and memory="
             f"{format_bytes(self.memory)} is too small to read them. Save them as a .npy file, "
-            "which is used from disk, raise memory, or use KernelPCA(basis='landmarks')."
+            f"which is used from disk, raise memory, or {instead}."
         )
 
     def blocks(self) -> Any:

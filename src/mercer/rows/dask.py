@@ -30,7 +30,7 @@ from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
 from . import tasks
-from .base import Opening, Rows
+from .base import BY_LANDMARKS, Opening, Rows
 from .chunk_gram import ChunkGram
 
 # Small chunks are taken together until they have so many bytes, or so large a part of all rows:
@@ -129,12 +129,11 @@ class DaskRows(Rows):
         for block in self._lazy.to_delayed().ravel():
             yield tasks.run([block])[0]
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Any:
         """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
-            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
-            "chunks are."
+            f"they fit into memory, or {instead}."
         )
 
     def take(self, index: Array) -> Array:

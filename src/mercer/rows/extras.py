@@ -86,10 +86,12 @@ def values_of(value: Any, room: int, title: str) -> Any:
 
     ValueError where that takes more than `room` bytes.
     """
-    if is_dask(value):
-        return value.compute()
-    if value is None or isinstance(value, np.ndarray) or "__array__" in dir(value):
+    value = value.compute() if is_dask(value) else value
+    if value is None or isinstance(value, np.ndarray):
         return value
+    if "__array__" in dir(value):
+        is_column = title == "sample_weight" and "columns" in dir(value) and value.shape[1:] == (1,)
+        return np.asarray(value)[:, 0] if is_column else value
     if not is_source(value):
         return value
     if isinstance(value, str | PathLike) and not is_table(value):

@@ -23,7 +23,7 @@ from ..files.arrow import stacked, why_no_number
 from ..files.base import RowSource, first_missing, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
-from .base import Opening, Rows
+from .base import BY_LANDMARKS, Opening, Rows
 from .blocks import BLOCK_ROWS, BLOCK_SHARE
 
 # Names of whole numbers that are keys, and rows that are looked at to tell keys by their values.
@@ -351,11 +351,11 @@ class FrameRows(Rows):
         """The reason why not: a Gram matrix needs numbers of rows that last."""
         return f"the rows of {self._title} have no order that lasts from pass to pass"
 
-    def as_array(self, who: str, limit: int | None = None) -> Array:
+    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
         """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is on a cluster. Pass {self._collected} if "
-            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where they are."
+            f"they fit into memory, or {instead}."
         )
 
     def take(self, index: Array) -> Array:

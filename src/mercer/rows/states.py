@@ -262,12 +262,7 @@ class SummedRows(Rows):
         return {name: named_column(name) for name in self.layout.extras}
 
     def sum(
-        self,
-        function: RowFunction,
-        title: str = "rows",
-        *,
-        again: bool = False,
-        checkpoint: Any = None,
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
     ) -> Any:
         """The sum that is there, or `NextPass`."""
         if isinstance(function, CountOf):  # which each state knows; no fit needs it before
@@ -315,7 +310,7 @@ class SummedRows(Rows):
     def as_basis(self, kernel: Any, engine: Any, n_components: int | None) -> str:
         return "of merged states only sums are known"
 
-    def as_array(self, who: str, limit: int | None = None) -> Any:
+    def as_array(self, who: str, limit: int | None = None, instead: str = "") -> Any:
         return self._refuse(who)
 
     def take(self, index: Any) -> Any:

@@ -172,7 +172,7 @@ def _not_readable(path: Any) -> ModelFileError:
         why = "it was cut off or altered after it was written"
         return ModelFileError(f"{path} is damaged: {why}. {SAVE_AGAIN}")
     return ModelFileError(
-        f"{path} is not a mercer model file. Give a file that model.save(path) wrote."
+        f"{path} is not a mercer model file. Give a file of mercer fit or of model.save."
     )
 
 

@@ -40,13 +40,12 @@ run, are all of these.
 """
 
 from .base import Selector
-from .bayes import SparseBayes
 from .cholesky import GreedyCholesky, RPCholesky
 from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
 from .lasso import ComponentLasso, GroupLasso
 from .online import Novelty, NoveltyRule, PreimageDictionary
 from .sampling import FarthestPoint, KMeans, NormWeighted, RidgeLeverage, TwoStage, Uniform
-from .sparse import SparseComponents, sparse_components
+from .sparse import SparseBayes, SparseComponents, sparse_components
 
 SELECTORS: dict[str, type[Selector]] = {
     name: kind

@@ -53,6 +53,8 @@ ROUNDING_ROWS, ROUNDING_FACTOR = 1024, 2.0
 SHIFT_FACTOR = 6.0
 # Rows up to which all of the product is made in full precision in place of a sample.
 WHOLE_ROWS = 8192
+# How far a Ritz value that is not exact yet is taken to rise, in multiples of its last rise.
+CLIMB = 3.0
 # Factor by which the draft's rounding of corrections may exceed its rounding of other vectors; 4.6
 # was seen once in 30,000 drawn problems, and elsewhere less than 2.
 DOUBT_FACTOR = 8.0
@@ -235,6 +237,8 @@ class Watch:
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
+        # Reach of the first Ritz value that is not exact yet; whether it may be a wanted one.
+        self._reach, self.climbs = 0.0, False
 
     def __call__(self, values, residuals, rounding: float = 0.0) -> float:
         """Count a pass; return the largest wanted residual over the largest eigenvalue.
@@ -248,6 +252,18 @@ class Watch:
         self.stopped |= bool(self.report(state))
         return residual
 
+    def look_beyond(self, values, residuals, goal) -> None:
+        """Note whether a Ritz value that is not exact yet may become one of the wanted ones.
+
+        A start may hold exact eigenvectors, as those of groups of rows without ties to others, and
+        not the leading ones: what is searched beside these has then to come to rest as well.
+        """
+        last, near = self.wanted - 1, np.sqrt(goal) * top(values)
+        rough = np.flatnonzero(residuals[self.wanted :] > goal * top(values)) + self.wanted
+        reach = float(values[rough[0]] + residuals[rough[0]]) if rough.size else 0.0
+        rise, self._reach = max(reach - self._reach, 0.0), reach
+        self.climbs = last < len(values) and reach + CLIMB * rise > values[last] + near
+
     def see(self, A, level, values, RR, refined=False) -> None:
         """Record products with a basis; A is the operator or a draft of it."""
         self._seen[-level, refined] = base.Evidence(values, RR, A.square(), level=level)
@@ -259,7 +275,7 @@ class Watch:
         so many there may be more, which stand before all smaller ones. Eigenvalues that the search
         could not tell apart, of a distance of `alike`, count as copies.
         """
-        if not np.max(residuals[: self.wanted]) <= self.tol * top(values):
+        if self.climbs or not np.max(residuals[: self.wanted]) <= self.tol * top(values):
             return False
         first, near = values[: self.wanted], self.alike * top(values)
         last = first[self.block - 1 :]
@@ -318,12 +334,15 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
         T[:q, new], T[new, :q] = C, C.T
         values, Y = base.small_eigh(T[:q, :q])
         # Only products with the last block leave the basis.
-        residual = watch(values, base.column_norms(B @ Y[new]))
+        residuals = base.column_norms(B @ Y[new])
+        residual = watch(values, residuals)
+        watch.look_beyond(values, residuals, goal)
         leading = values[: watch.wanted]
         same = before.size == leading.size
         moved = float(np.max(np.abs(leading - before))) / top(leading) if same else np.inf
         before = leading
-        if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
+        rests = max(residual, moved) <= goal and not watch.climbs
+        if (q >= sizes.carried and rests) or watch.over:
             outside = B @ Y[new]
             if level < 2:
                 watch.see(A, level, values, self_product(outside))

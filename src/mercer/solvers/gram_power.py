@@ -30,6 +30,8 @@ from . import base
 from .base import Eigenpairs, column_norms, inner, qr, small_eigh, times
 
 FETCH = 128  # rows read at once where they are used one at a time
+# Residuals, as shares of the largest eigenvalue, of vectors from which no product leads elsewhere.
+EXACT = 1e-6
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
 TINY = np.finfo(float).tiny
 
@@ -106,11 +108,16 @@ class GramPower(base.Solver):
             if self.block > 1 or step + 1 >= self.n_passes:
                 # The product is a power step: what follows starts from it.
                 U, L = qr(Z)[0], values**2 / n
+        # Exact vectors, as of groups of rows without ties to others, lead to no others that the
+        # pass may have dropped for them.
+        near = min(max(tol, base.FULL_FLOOR), EXACT) * max(float(values[0]), TINY)
+        closed = self.block < n and residuals.max() <= near
+        closed = closed and seen.most_above(values[r - 1] + 2 * near) > r
         return Eigenpairs(
             values[:r],
             V[:, :r],
             residuals[:r],
-            converged=share <= max(tol, base.FULL_FLOOR),
+            converged=share <= max(tol, base.FULL_FLOOR) and not closed,
             n_passes=done,
             least=float(values[-1]),
             evidence=(seen,),

@@ -18,7 +18,7 @@ from ..compute.arrays import Array
 from ..fitting.problems import EPS
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
-from ..solvers.base import Report, qr, rayleigh_ritz, ritz_evidence, silent
+from ..solvers.base import qr, rayleigh_ritz, ritz_evidence, silent
 from .neighbors import Screen, nearest, neighbors_of_all
 
 # Rows of given distances that are sorted at once.
@@ -201,14 +201,7 @@ class GraphArpack(Solver):
 
     max_iter: int | None = None
 
-    def solve(
-        self,
-        operator: Any,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
+    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
         """The pieces, then ARPACK on what is orthogonal to them."""
         n = operator.shape[0]
         if n <= max(DENSE_ROWS, 2 * n_components):

@@ -431,6 +431,7 @@ class FourierNormalizedProblem(AffinityProblem):
     #: What cut frequencies, aliases and errors of the sums change in the kernel matrix, each entry
     #: and each degree.
     kernel_error: float
+    n_rows: int  # those of `sums` count by their degrees
 
     @classmethod
     def of(cls, basis: FourierBasis, rows: Any) -> "FourierNormalizedProblem":
@@ -440,11 +441,11 @@ class FourierNormalizedProblem(AffinityProblem):
         total = sums.count * mean
         weighted, least = rows.sum(DegreesOf(basis, total), "affinities", again=True).parts
         error = rows.shape[0] * (grid.alias + grid.cut) + 3 * sums.error * basis.top
-        return cls(basis, total, weighted, float(least), error)
+        return cls(basis, total, weighted, float(least), error, rows.shape[0])
 
     @property
     def weight(self) -> float:  # type: ignore[override]
-        return float(self.sums.count)
+        return float(self.n_rows)
 
     @cached_property
     def operator(self) -> Any:

@@ -30,6 +30,7 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import TiledEngine, match_sparsity, self_product, to_numpy
+from ..compute.linalg import lead_signs
 from ..fitting.certificate import Certificate, leading, score_errors, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
@@ -345,10 +346,7 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     direction that is new has a sign of its own, and all have where there is no reference.
     """
     A = expansion.frame[:, 1:]
-    # The sign of the first large entry, not of the largest: two rows have the weights w and -w, and
-    # rounding would decide. Few weights have the ratio 0.7.
-    large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
-    signs = np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
+    signs = lead_signs(A)
     if reference is not None:
         agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
         nearest = np.argmax(np.abs(agreement), axis=0)
