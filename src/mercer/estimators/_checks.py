@@ -197,7 +197,7 @@ OF_PARTS: dict[str, list[Any]] = {
     "centered": ["boolean"],
     "coef0": [FINITE],
     "clip": [POSITIVE],
-    "columns": [ROW_NUMBERS, None],
+    "columns": [TABLE, None],
     "definite": ["boolean"],
     "degree": [NOT_NEGATIVE],
     "error": [NOT_NEGATIVE, None],
@@ -207,7 +207,7 @@ OF_PARTS: dict[str, list[Any]] = {
     "form": [StrOptions({"ipca", "svd"})],
     "Arpack.form": ["boolean", None],
     "function": [callable, None],
-    "gamma": [NOT_NEGATIVE, StrOptions({"median", "mean"}), None, WIDTHS],
+    "gamma": [FINITE, StrOptions({"median", "mean"}), None, Several(FINITE)],  # signs: `check`
     "indices": [ROW_NUMBERS, None],
     "iterated_power": [FROM_0, AUTO],
     "kind": [StrOptions({"orthogonal", "plain", "qmc"})],

@@ -285,6 +285,7 @@ class SpectralInput(Door):
 
     def _matrix(self, X, engine):
         """The rows, or the graph of neighbors that they give."""
+        self._check_count(X, "X")
         self._check_counts(X.shape[0])
         has_points = not isinstance(self._named_kernel(1), Precomputed)
         if not has_points and self.basis not in ("auto", "points"):

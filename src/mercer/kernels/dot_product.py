@@ -88,14 +88,6 @@ class Linear(DotProductKernel):
 
     center: Any = None
 
-    def check(self, X: Array) -> None:
-        super().check(X)
-        if self.center is not None and tuple(np.shape(self.center)) != (X.shape[1],):
-            raise ValueError(
-                f"Linear: center has the shape {tuple(np.shape(self.center))}, and rows have "
-                f"{X.shape[1]} columns. Give a number for each column."
-            )
-
     def origin(self, X: Array) -> Any:
         return None if self.center is None else on_device_of(self.center, X)
 
