@@ -92,7 +92,7 @@ def test_components_without_variance():
 
 
 def test_other_kernels_say_what_to_do():
-    with pytest.raises(ValueError, match=r"linear and the cosine kernel.*basis='auto'"):
+    with pytest.raises(ValueError, match=r"linear and cosine kernels.*basis='auto'"):
         KernelPCA(2, kernel="rbf", basis=Columns()).fit(cloud())
 
 

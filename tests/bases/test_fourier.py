@@ -284,7 +284,7 @@ def test_rows_outside_of_the_box_are_an_error():
             r"Take FourierGrid\(tol=1e-\d\d\), or basis=",
         ),
         (RBF(gamma=1.0), 2, FourierGrid(tol=1e-20), "tol=1e-20 must be between"),
-        (RBF(gamma=1.0), 2, FourierGrid(margin=-1), "margin=-1 must be a number"),
+        (RBF(gamma=1.0), 2, FourierGrid(margin=-1), "'margin' parameter of FourierGrid must be"),
         (RBF(gamma=1.0), 2, FourierGrid(box=[(0, 1)]), "the least and the largest value of each"),
     ],
 )

@@ -126,12 +126,12 @@ def test_share_as_size(digits):
 @pytest.mark.parametrize(
     ("basis", "message"),
     [
-        (Landmarks(size=0), "size=0 must be a whole number above 0"),
+        (Landmarks(size=0), "'size' parameter of Landmarks must be an int"),
         (Landmarks(error=2), "must be a share in"),
         (Landmarks(size=5, error=0.1), "give one of"),
         (Landmarks(points=np.zeros((4, 3))), r"Give an array of shape \(m, 64\)"),
         (RandomFeatures(size=1), "whole number above 1"),
-        (RandomFeatures(kind="magic"), "must be one of"),
+        (RandomFeatures(kind="magic"), "must be a str among"),
     ],
 )
 def test_bad_bases(digits, basis, message):
@@ -141,7 +141,7 @@ def test_bad_bases(digits, basis, message):
 
 @pytest.mark.parametrize("size", [-3, 2.5, 0.0])
 def test_size_that_is_no_number_of_landmarks(digits, size):
-    with pytest.raises(ValueError, match=f"size={size} must be a whole number above 0 or a share"):
+    with pytest.raises(ValueError, match=f"'size' parameter of Landmarks .* Got {size} instead"):
         fit(digits, Landmarks(size=size))
 
 

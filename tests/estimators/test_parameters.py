@@ -22,7 +22,7 @@ from mercer.bases import BasisRecipe, Landmarks
 from mercer.estimators._checks import Interval, StrOptions, checks_of, one_of, rules
 from mercer.estimators._door import Door
 from mercer.exceptions import InvalidParameterError
-from mercer.kernels import RBF, Kernel, Linear
+from mercer.kernels import RBF, DirectKernel, Kernel, Linear
 from mercer.preimage import Preimage
 from mercer.saving.parts import RECIPES
 from mercer.selectors import Selector
@@ -228,3 +228,20 @@ def test_no_private_module_of_scikit_learn():
     assert private.keys() <= {str(Path("estimators/_output.py"))}
     seen = "from sklearn.utils._a import b\nfrom sklearn.utils import _c\nimport sklearn.utils._d"
     assert len(list(private_imports(seen))) == 3
+
+
+def test_parts_that_users_wrote_may_name_their_parameters_as_they_like():
+    class Worded(DirectKernel):
+        def __init__(self, size="large", kind=3):
+            self.size, self.kind = size, kind
+
+        def fill(self, X, Z, out):
+            out[...] = np.asarray(X) @ np.asarray(Z).T
+            return out
+
+        def diag(self, X):
+            return np.sum(np.asarray(X) ** 2, axis=1)
+
+    X = np.random.default_rng(3).normal(size=(30, 4))
+    values = KernelPCA(2, kernel=Worded()).fit(X).eigenvalues_
+    np.testing.assert_allclose(values, KernelPCA(2).fit(X).eigenvalues_, rtol=1e-8)

@@ -462,7 +462,7 @@ def test_rows_come_back_from_a_stream(digits):
     [
         ({"eta0": 0.0}, r"'eta0'.*\(0.*Got 0"),
         ({"eta0": -1.0}, r"'eta0'.*-1"),
-        ({"gain": ConstantGain(eta0=-1.0)}, r"ConstantGain\(eta0=-1.*must be positive"),
+        ({"gain": ConstantGain(eta0=-1.0)}, "'eta0' parameter of ConstantGain must be"),
         ({"mu": -0.1}, r"'mu'.*-0\.1"),
         ({"xi": 1.5}, r"'xi'.*1\.5"),
         ({"scale": 0}, r"'scale'.*0"),
@@ -637,7 +637,7 @@ def test_landmarks_are_learned_on_row_by_row_and_go_on_as_a_stream():
     assert model.landmarks_.shape == (25, 3) and len(model.history_.changes) == 12
     assert model.partial_fit(X[:100]).n_samples_seen_ == 800
     for settings in ({"scale": 1.0}, {"track_excess": True}):
-        with pytest.raises(ValueError, match="about coefficients of all rows"):
+        with pytest.raises(ValueError, match="needs a coefficient for each row"):
             HebbianKernelPCA(3, **given, **settings).fit(X)
     with pytest.raises(ValueError, match="eigenvalue_estimate= needs a coefficient"):
         HebbianKernelPCA(3, gain="et", eigenvalue_estimate="running", **given).fit(X)

@@ -265,7 +265,7 @@ def test_command_takes_texts(file, holes, tmp_path, monkeypatch, capsys):
     assert "left out: color" not in told.err and "5 columns" in told.out
     assert main(["fit", file, *options, "--drop", "town", "-o", "few.mercer"]) == 0
     told = capsys.readouterr()
-    assert "used 4; left out: town" in told.err and "4 columns" in told.out
+    assert "used 4 columns; left out: town" in told.err and "4 columns" in told.out
     assert main(["transform", "m.mercer", "new-" + file, "-o", "scores.npy"]) == 0
     model = KernelPCA(3, kernel="gower").fit(table)
     wanted = model.transform(new)

@@ -192,7 +192,7 @@ OF_PARTS: dict[str, list[Any]] = {
     "box": [TABLE, None],
     "candidates": [AT_LEAST_1],
     "bounds": [TABLE],
-    "cap": [POSITIVE],
+    "cap": [Interval(Real, 0, None, closed="right")],
     "center": [TABLE, None],
     "centered": ["boolean"],
     "coef0": [FINITE],
@@ -204,7 +204,6 @@ OF_PARTS: dict[str, list[Any]] = {
     "estimate": [StrOptions({"outputs", "product", "running"})],
     "eta0": [POSITIVE, None],
     "first": [Selector, None],
-    "form": [StrOptions({"ipca", "svd"})],
     "Arpack.form": ["boolean", None],
     "function": [callable, None],
     "gamma": [FINITE, StrOptions({"median", "mean"}), None, Several(FINITE)],  # signs: `check`
@@ -256,7 +255,12 @@ OF_PARTS: dict[str, list[Any]] = {
 
 @cache
 def rules_of_part(kind: type, name: str) -> list[Rule]:
-    """What a parameter of a class of parts may be; none for one that its part checks."""
+    """What a parameter of a class of parts may be; none for one that its part checks.
+
+    A part that users wrote may mean something else by such a name.
+    """
+    if not kind.__module__.startswith("mercer."):
+        return []
     allowed = OF_PARTS.get(f"{kind.__name__}.{name}", OF_PARTS.get(name, []))
     return [rule for one in allowed for rule in rules(one)]
 
