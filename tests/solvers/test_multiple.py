@@ -158,10 +158,10 @@ def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
 def test_groups_that_a_start_has_no_rows_of_are_found_or_nothing_has_converged(solver):
     """A start from drawn rows may hold exact eigenvectors, and not those of the largest groups."""
     called = 0
-    for seed in range(16):
-        rng = generator(361, seed)
-        n, r = int(rng.integers(150, 350)), int(rng.integers(1, 16))
-        groups = int(rng.integers(8, n // 4))
+    for seed in range(100):
+        rng = generator(362, seed)
+        n, r = int(rng.integers(150, 350)), int(rng.integers(1, [16, 4][seed % 2]))
+        groups = int(rng.integers(max(8, r), n // 4))
         labels = rng.integers(0, groups, n)
         X = 20 * np.eye(groups)[labels] + 10 ** rng.uniform(-9, -3) * rng.normal(size=(n, groups))
         weights = [None, rng.integers(1, 4, n), 10 ** rng.uniform(-2, 0, n)][rng.integers(3)]
@@ -173,7 +173,7 @@ def test_groups_that_a_start_has_no_rows_of_are_found_or_nothing_has_converged(s
         short = np.max(np.sort(sizes)[::-1][:r] - values) > 1e-3 * sizes.max()
         assert not (short and model.certificate_.converged), (seed, r)
         called += model.certificate_.converged
-    assert called >= 2
+    assert called >= 10
 
 
 @pytest.mark.filterwarnings("ignore:The affinities fall into")

@@ -237,8 +237,9 @@ class Watch:
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
-        # Reach of the first Ritz value that is not exact yet; whether it may be a wanted one.
-        self._reach, self.climbs = 0.0, False
+        # The largest Ritz value that is not exact yet, and the largest sum of such a value and its
+        # residual; whether it may become a wanted one.
+        self._reach, self.climbs = np.zeros(2), False
 
     def __call__(self, values, residuals, rounding: float = 0.0) -> float:
         """Count a pass; return the largest wanted residual over the largest eigenvalue.
@@ -259,10 +260,13 @@ class Watch:
         not the leading ones: what is searched beside these has then to come to rest as well.
         """
         last, near = self.wanted - 1, np.sqrt(goal) * top(values)
-        rough = np.flatnonzero(residuals[self.wanted :] > goal * top(values)) + self.wanted
-        reach = float(values[rough[0]] + residuals[rough[0]]) if rough.size else 0.0
-        rise, self._reach = max(reach - self._reach, 0.0), reach
-        self.climbs = last < len(values) and reach + CLIMB * rise > values[last] + near
+        rest, errors = values[self.wanted :], residuals[self.wanted :]
+        rough = errors > goal * top(values)
+        # Exact ones among smaller values were in the start, and say nothing of what was not.
+        caution = CLIMB if np.any(np.diff(rough.astype(int)) < 0) else 1.0
+        reach = np.max([rest[rough], rest[rough] + caution * errors[rough]], axis=1, initial=0.0)
+        rise, self._reach = max(0.0, *(reach - self._reach)), reach
+        self.climbs = last < len(values) and reach[1] + CLIMB * rise > values[last] + near
 
     def see(self, A, level, values, RR, refined=False) -> None:
         """Record products with a basis; A is the operator or a draft of it."""
