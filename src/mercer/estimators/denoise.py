@@ -289,8 +289,8 @@ class PatchDenoiser(Door):
         linear = isinstance(kernel, Linear)
         if self.threshold is not None and not isinstance(kernel, Linear | StationaryKernel):
             raise ValueError(
-                f"threshold={self.threshold!r} needs to know how long noise is in feature space, "
-                f"which it does not for {kernel}. Use threshold=None, or an rbf or linear kernel."
+                f"threshold={self.threshold!r} needs the length of the noise in feature space, "
+                f"which is not known for {kernel}. Use threshold=None, or an rbf or linear kernel."
             )
         if "gamma" in kernel.get_params(deep=False):
             gamma = kernel.gamma if self.gamma is None else self.gamma

@@ -149,7 +149,7 @@ class Isomap(ClassicalMDS):
         lengths, goals = self.graph_.data, self._goals()
         # Compiled code aborts on ties of negative length.
         if not (np.isfinite(lengths) & (lengths >= 0)).all():
-            raise ModelFileError("ties between neighbors that are no lengths")
+            raise ModelFileError("edges between neighbors whose lengths are negative or not finite")
         if goals.size != len(self.map_.weights) or goals.max(initial=0) >= self.graph_.shape[0]:
             raise ModelFileError("paths to other points than those of the map")
 

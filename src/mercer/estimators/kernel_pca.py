@@ -330,8 +330,8 @@ class KernelPCA(KernelModel):
         rows = fresh._open(X, reset=step is None)
         if fresh._encoding is not None:
             raise ValueError(
-                "partial takes batches of numbers, and categories or objects are known once all "
-                "rows are. Pass codes for categories."
+                "partial takes batches of numbers: categories and objects need all rows at once. "
+                "Pass codes for categories."
             )
         names = vars(fresh).get("feature_names_in_")
         layout = Layout(

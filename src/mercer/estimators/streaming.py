@@ -601,7 +601,7 @@ class StreamingKernelPCA(KernelModel):
             basis = recipe.build(kernel, wide_rows(X), engine, rng, self.n_components)
             if basis.spans_data:
                 raise ValueError(
-                    f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
+                    f"basis={self.basis!r} keeps every row, and a stream may have any number. Use "
                     "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
                 )
             span = FixedSpan(basis, basis.whitener(np.float64))

@@ -454,9 +454,9 @@ class ReducedProblem(Problem):
         longer = self.lost < -LONGER * self.scale
         if definite and longer and self.basis.kernel.expensive:
             raise ValueError(
-                f"The kernel {type(self.basis.kernel).__name__} is said to be definite, and its "
-                "values with landmarks are too large for those of k(x, x). Correct them, or give "
-                "definite=False."
+                f"The kernel {type(self.basis.kernel).__name__} is declared as positive "
+                "semidefinite, but some values with landmarks are too large beside k(x, x). "
+                "Correct the function, or give definite=False."
             )
         if definite or not exact:
             return exact and definite, False

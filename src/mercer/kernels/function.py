@@ -369,7 +369,7 @@ def finite_number(value, what: str) -> float:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{what} returned {returned} for two rows, and one real number is expected. "
-            "See to it that every path of the function returns one."
+            "Every path of the function must return one."
         ) from error
     if not np.isfinite(number):
         raise ValueError(

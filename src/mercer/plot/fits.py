@@ -109,7 +109,7 @@ def eigengaps(model: Any, ax: Any = None) -> Axes:
     gaps, chosen = model.eigengaps_, model.n_clusters_
     if gaps.size < 2:
         raise ValueError(
-            f"This model has {gaps.size + 1} eigenvectors, which compare no numbers of clusters. "
+            f"This model has {gaps.size + 1} eigenvectors, too few to compare numbers of clusters. "
             "Fit with n_clusters='auto'."
         )
     ax, counts = axes_of(ax), np.arange(2, gaps.size + 1)

@@ -335,7 +335,7 @@ class Significance(Shown):
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows, one for each component."""
-        heads = ["component", "eigenvalue", "noise", "p", "stability", "of all so far"]
+        heads = ["component", "eigenvalue", "noise", "p", "stability", "subspace"]
         values = self.eigenvalues, self.null_upper, self.p_values
         numbers = zip(*values, self.stability, self.subspace_stability, strict=True)
         rows = [

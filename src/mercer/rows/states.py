@@ -279,10 +279,10 @@ class SummedRows(Rows):
         state, first = self.states[place], self.states[0]
         if state.made != made:
             raise ValueError(
-                f"The state is of another pass ({state.stage!r}) than the one that the model needs "
-                "now, of a model that took in other states, or of one that did so on another "
-                "machine, whose last digits differ. Make states with `partial` of the model as it "
-                "is now, and call `advance` on one machine with the same memory."
+                f"The state does not fit the model as it is now. It is of another pass "
+                f"({state.stage!r}), or the models took in other states, or they did so on "
+                "machines whose last digits differ. Make states with `partial` of "
+                "this model, and call `advance` on one machine with the same memory."
             )
         if state.n_rows != first.n_rows or state.n_rows < 2:
             raise ValueError(
