@@ -323,8 +323,7 @@ def monitor(args: Namespace) -> outputs.Result:
             control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
             figure.savefig(draft, dpi=130)
     heads, episodes = chart.table()
-    text = text_table(heads, episodes) if episodes else "no alarm"
-    told = f"{chart.sentence()}\n{text}"
+    told = chart.sentence() + (f"\n{text_table(heads, episodes)}" if episodes else "")
     columns = outputs.beside(kept, chart.as_columns())
     result = outputs.deliver(args, columns, chart.as_dict(), told)
     return saved(args, prepared, result)

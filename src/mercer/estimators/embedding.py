@@ -124,9 +124,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
                 )
         elif pieces > 1:
             tell(
-                f"The affinities fall into at least {pieces} pieces without affinity between two "
-                "pieces, and the first coordinates only tell the pieces apart. Use a wider kernel "
-                "or more neighbors, or embed each piece alone."
+                f"The affinities fall into at least {pieces} pieces that no affinity connects, "
+                "and the first coordinates only tell these apart. Use a wider kernel or more "
+                "neighbors, or embed each piece alone."
             )
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:

@@ -88,7 +88,8 @@ def model_with(name: str, value: Any, *members: str) -> Any:
     """
     if not is_model(value) or isinstance(value, type):
         raise wrong_call(name, value)
-    same = getattr(value, "_of_columns", True) or name in ("scores", "spectrum")
+    whitened = "_of_columns" in dir(value) and not value._of_columns
+    same = not whitened or name in ("scores", "spectrum")
     inner = [vars(value).get(one) for one in ("best_estimator_", "model_") if same]
     for model in [value, *inner]:
         if isinstance(model, BaseEstimator) and set(members) <= set(dir(model)):
