@@ -360,7 +360,7 @@ def saved(args: Namespace, prepared: TableModel, result: outputs.Result) -> outp
 def delivered(
     args: Namespace, fitted: TableModel, columns, facts: dict, summary: list
 ) -> outputs.Result:
-    """The columns and what is said of them; saves the model if that is asked for."""
+    """Write the columns and the summary, and the model if --save was given."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
     certified = outputs.statements(certificate.summary())

@@ -200,7 +200,7 @@ def geodesics(graph, rows) -> np.ndarray:
 
 
 def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
-    """A graph of one piece: the shortest tie between each two pieces is added, and told of."""
+    """A graph in one piece: adds the shortest edge between every two pieces, with a warning."""
     count, piece = connected_components(graph, directed=False)
     if count == 1:
         return graph

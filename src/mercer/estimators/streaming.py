@@ -57,7 +57,7 @@ SPANS = StrOptions({"dictionary", "features", "fourier"})
 
 @dataclass(frozen=True)
 class StreamTask:
-    """What a model takes over after a step of its stream.
+    """The results that a model adopts after a step of its stream.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class StreamTask:
 
 @dataclass(frozen=True)
 class Unread:
-    """Components that nobody has asked for since the last batch: what they are made of.
+    """Parts of the components since the last batch; the components are made on demand.
 
     Attributes
     ----------
@@ -584,7 +584,7 @@ class StreamingKernelPCA(KernelModel):
         return match_sparsity(super()._check(X, reset), vars(self).get("X_sample_"))
 
     def _begin(self, X, engine, rng) -> State:
-        """The state before the first row: the kernel and the span are settled."""
+        """The state before the first row, with kernel and span chosen."""
         if not X.shape[0]:
             raise ValueError(
                 "Every sample_weight is zero, so there is no row to begin with. Give at least one "
@@ -640,7 +640,7 @@ class Batches:
         yield from opened
 
     def identity(self) -> list:
-        """What tells these batches from others, for a checkpoint."""
+        """A digest of the batches, for a checkpoint."""
         if isinstance(self.X, Iterator):
             raise ValueError(
                 "checkpoint= needs batches that can be read again, and an iterator can be read "

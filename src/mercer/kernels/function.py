@@ -125,7 +125,7 @@ class Objects:
         return objects
 
     def stored_fields(self, numbers: Any = None) -> dict[str, Any]:
-        """What makes the same objects again, those of some numbers or all."""
+        """Fields that restore the objects, all or those of some numbers."""
         if numbers is None:
             numbers = range(len(self.lots[0])) if self.numbers is None else self.numbers
         numbers = np.unique(np.asarray(numbers, dtype=np.int64))

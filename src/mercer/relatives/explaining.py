@@ -109,7 +109,7 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
 
 
 def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
-    """The same of changes: what scores change by where a column is that of another row.
+    """The same for changes of scores when a column is taken from another row.
 
     For columns that no gradient is known of, such as categories; these have no direction.
     """
@@ -458,7 +458,7 @@ def left_shares(kernel: Kernel, X, S, w, center: bool, rng, count: int) -> np.nd
 
 
 def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
-    """What the eigenvalues are those of: the scatter of few columns, or the kernel matrix."""
+    """The matrix to decompose: scatter if d < n and the kernel is linear, else kernel."""
     share = w / w.sum()
     if isinstance(kernel, Linear) and X.shape[1] < X.shape[0]:
         Z = X - share @ X if center else X

@@ -79,7 +79,7 @@ DIFFERENCES = (
 
 @dataclass(frozen=True)
 class State:
-    """What one pass of a fit has to know of some rows; it is pickled, or written by ``bytes``.
+    """The sums of one pass of a fit over some rows; it is pickled, or written by ``bytes``.
 
     Attributes
     ----------
@@ -324,7 +324,7 @@ class SummedRows(Rows):
 
 
 def named_column(name: str) -> ExtraColumn:
-    """What stands for a column beside the rows while they are elsewhere."""
+    """Placeholder for a column beside rows that are elsewhere."""
     return ExtraColumn(name, is_weight=name == WEIGHTS)
 
 
@@ -341,7 +341,7 @@ def column_of(name: str, values: Any) -> np.ndarray:
 
 
 def numbered(rows: Any) -> int:
-    """A number for the first of some rows that follows from what they are."""
+    """A number for the first of some rows, derived from their values."""
     array = rows.data if is_sparse(rows) else to_numpy(rows)
     hashed = blake2b(np.ascontiguousarray(array).data, digest_size=4).digest()
     return int.from_bytes(hashed, "big") << BATCH_BITS
