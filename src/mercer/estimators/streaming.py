@@ -104,7 +104,7 @@ class StreamingKernelPCA(KernelModel):
 
     Each row is projected on a small span of feature space, and the moments of the projections
     are kept: m x m numbers, from which the components follow at any time. The span is that of a
-    dictionary, which rows join that are news to it, of given landmarks, or of random features.
+    dictionary, which grows by rows outside of its span, of given landmarks, or of random features.
     If nothing is forgotten, the result depends on the rows and their order, not on how they
     were cut into batches. What the span leaves out is measured and bounds the error
     (`certificate_`).
@@ -112,8 +112,8 @@ class StreamingKernelPCA(KernelModel):
     Parameters
     ----------
     n_components : int, default=10
-        Number of components. There are always as many: those that the rows so far are too few
-        for have zero eigenvalues and zero scores.
+        Number of components. While there are fewer rows, the last components have
+        zero eigenvalues and zero scores.
 
     kernel : str, Kernel or callable, default="rbf"
         As in `KernelPCA`.

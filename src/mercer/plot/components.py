@@ -94,8 +94,8 @@ def contours(
 ) -> Any:
     """Lines of equal score over data of two columns, a picture a component.
 
-    Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998): where the
-    lines lie close a component tells rows apart, and across them it does not.
+    Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998). A
+    component separates rows best where its lines are close.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class State:
 
 
 def merge(states: Iterable[State | bytes]) -> State:
-    """The state of all rows, from those of some rows each; merged ones merge again.
+    """Add states of batches up to the state of all rows; merged states can be merged again.
 
     Parameters
     ----------
