@@ -541,7 +541,7 @@ EXPERIMENTS = [
         "62 x 62 windows are those of 133 x 133 pixels: quadrants of a 256 x 256 picture, widened"
         " by half a window. sigma = 1 belongs to another scale of gray values.",
         figure_2,
-        chosen="the width of the patches, sigma = 4, meets the printed signal-to-noise ratio, "
+        chosen="the width of the patches, sigma = 4, matches the printed signal-to-noise ratio, "
         "which is therefore only measured; noise of 20/255.",
     ),
     Experiment(
