@@ -446,7 +446,9 @@ def take_walks(model, scaling) -> Walks | str | None:
     rows = rows if scaling is None else scaling.undo(rows)
     if not np.isfinite(rows).all():
         return "The pre-images of this model are not finite."
-    note = " ".join(dict.fromkeys(str(one.message) for one in told))
+    # Advice for users of the library is nothing to readers of the page.
+    notes = (str(one.message).removesuffix(vars(one.message).get("python", "")) for one in told)
+    note = " ".join(dict.fromkeys(text.strip() for text in notes))
     return Walks(steps, deviations[:count], rows, note)
 
 
