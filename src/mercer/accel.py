@@ -54,7 +54,7 @@ COMPARES: list[bool] = []
 
 
 class Replaced:
-    """What a subclass of one of scikit-learn's estimators does in its place.
+    """A base of the subclasses that replace scikit-learn's estimators.
 
     Attributes
     ----------

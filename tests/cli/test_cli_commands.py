@@ -1,6 +1,7 @@
 """What the commands compute is what the library computes, whatever file the rows are in."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,9 @@ def test_monitor_and_outliers(X, run, tmp_path, capsys):
     np.testing.assert_allclose(list(facts["limits"].values()), model.limits_)
     again = run("monitor", "m.mercer", "new.csv", "-o", "again.csv")
     assert again["alarms"] == facts["alarms"]
+    assert run("report", "m.mercer", "new.csv", "-o", "r.html")["rows"] == 300
+    blamed = re.findall(r"(\w+) \d+%", Path("r.html").read_text())
+    assert blamed and set(blamed) <= {f"s{j}" for j in range(10)}
     assert main(["monitor", "m.mercer"]) == 2
     assert main(["monitor", "m.mercer", "new.csv", "--lags", "2"]) == 2
     facts = run("outliers", "rows.npy", "-o", "out.csv", "--save", "o.mercer")

@@ -423,7 +423,7 @@ DRAWN = {
     "embedding": ("embedding", lambda m, X: (m,)),
     "landmarks": ("named", lambda m, X: (m, X)),
     "preimages": ("model named hebbian", lambda m, X: (m,)),
-    "scores": ("model named hebbian embedding novelty search peer", lambda m, X: (m, X)),
+    "scores": ("model named hebbian embedding novelty monitor search peer", lambda m, X: (m, X)),
     "selection": ("search", lambda m, X: (m,)),
     "spectrum": ("model named hebbian embedding clustering novelty search", lambda m, X: (m,)),
 }
@@ -453,6 +453,20 @@ def test_a_fitted_model_is_drawn(name, models, plane):
     with pytest.raises(TypeError, match="ax= takes axes or a figure"):
         getattr(plot, name)(*shown, ax=plane)
     assert plt.get_fignums() == before
+
+
+def test_a_monitor_shows_what_it_computed(models, plane):
+    """Its components are those of whitened columns, which the others cannot draw."""
+    monitor = models["monitor"]
+    drawn = plot.scores(monitor, plane).collections[0].get_offsets()
+    whitened = (plane - monitor.mean_) @ monitor.scaling_
+    assert_allclose(drawn, monitor.model_.transform(whitened)[:, :2])
+    assert is_a_picture(plot.spectrum(monitor))
+    for name in ("attribution", "contours", "denoised", "landmarks", "preimages"):
+        with pytest.raises(TypeError, match=rf"Call plot.{name}\(.* It got ProcessMonitor"):
+            getattr(plot, name)(monitor, plane)
+    with pytest.raises(TypeError, match="the class KernelPCA"):
+        plot.embedding(KernelPCA)
 
 
 def wrong_arguments(rng, models, plane):

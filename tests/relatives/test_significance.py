@@ -105,6 +105,22 @@ def test_both_components_are_found_and_no_more(draw, least_both, most_more):
     assert sum(count > true for count in found) <= most_more
 
 
+def test_the_first_component_stands_above_the_noise_that_is_printed():
+    """It does so where, and only where, it is said to."""
+    verdicts = set()
+    for key in range(20):
+        rng = generator(412, key)
+        X = rng.lognormal(size=(90, 4)) if key % 2 else rng.standard_normal((90, 4))
+        X[:, 1] += (key % 3) * 0.2 * X[:, 0]
+        for kernel in (kernels.RBF(gamma=0.1 * (1 + key % 5)), kernels.Linear()):
+            options = {"level": 0.05, "n_permutations": 39, "n_bootstrap": 0}
+            found = significance_of(kernel, X, 3, True, rng, **options)
+            above = found.eigenvalues[0] > found.null_upper[0]
+            assert above == (found.n_significant > 0), key
+            verdicts.add(bool(above))
+    assert verdicts == {True, False}
+
+
 @pytest.mark.parametrize("rank", [1, 3])
 def test_columns_with_unequal_noise_are_no_components(rank):
     """Few of 20 draws have one too many, and what counts exceeds the noise that is printed."""
@@ -118,7 +134,7 @@ def test_columns_with_unequal_noise_are_no_components(rank):
         found = significance_of(kernels.Linear(), X, 5, True, rng, **options)
         count = found.n_significant
         assert count >= rank
-        assert (found.eigenvalues[1:count] >= found.null_upper[1:count] * (1 - 1e-9)).all()
+        assert (found.eigenvalues[:count] >= found.null_upper[:count] * (1 - 1e-9)).all()
         more += count > rank
     assert more <= 8
 

@@ -40,6 +40,7 @@ from mercer import (
 )
 from mercer.bases import Landmarks
 from mercer.fitting.certificate import Certificate
+from mercer.preimage import FixedPoint
 from mercer.report import write_report
 from mercer.report.content import MISSING, Column, rows_to_show, sentences
 from mercer.report.page import (
@@ -310,6 +311,12 @@ def test_a_denoiser_says_what_to_show():
             model.report(image)
         rows = getattr(model.model_, known)
         assert Page.of(model.model_.report(rows, images=(9, 9)).html).data["images"] is not None
+
+
+def test_warnings_of_a_walk_name_nothing_of_the_library(rows):
+    model = KernelPCA(3, kernel="rbf", gamma=0.2, preimage=FixedPoint(max_iter=1)).fit(rows)
+    text = Page.of(model.report(rows).html).text
+    assert "had not converged" in text and "Raise max_iter" not in text
 
 
 def test_progress_is_told(rows, model, capsys):

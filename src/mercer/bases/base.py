@@ -44,7 +44,7 @@ class BasisRecipe(BaseEstimator, ABC):
         return self
 
     def settled(self, n: int | None, n_components: int | None) -> "BasisRecipe":
-        """The same recipe with what depends on the number of rows made explicit."""
+        """The same recipe with shares of the rows, and defaults, as numbers."""
         return self
 
     def with_range(self, box: Any) -> "BasisRecipe":
@@ -180,7 +180,7 @@ class GramBasis(Basis):
         return True
 
     def here(self) -> "GramBasis":
-        """The same basis with its points in this process, where they are at hand."""
+        """The same basis with its points brought into this process, if `at_hand` allows it."""
         return self
 
     def explained(self, plan: Any) -> Any:
@@ -208,7 +208,7 @@ class GramBasis(Basis):
         """The diagonal of G, (m,)."""
 
     def own_affinities(self) -> np.ndarray:
-        """What G leaves out of k(x, x): zeros, or all of it where G has no diagonal, (m,)."""
+        """k(x, x) less the diagonal of G, (m,): zeros, or k(x, x) itself if G has no diagonal."""
         return np.zeros(self.size)
 
     def sparse(self) -> Any:

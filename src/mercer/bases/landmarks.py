@@ -274,10 +274,10 @@ class Landmarks(BasisRecipe):
                 "another kernel, or use basis='points'."
             )
         if count < size and not selector.replace:
-            tell(
-                f"Only {count} of {size} landmarks were chosen: any other row is a copy or a "
-                "combination of these."
-            )
+            rest = "up to rounding, any other row is a copy or a combination of these."
+            if not kernel.definite:
+                rest = f"the matrix of {kernel!r} has nothing positive left beside these."
+            tell(f"Only {count} of {size} landmarks were chosen: {rest}")
         return chosen if selector.returns_points else X[chosen]
 
 

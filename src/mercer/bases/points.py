@@ -301,7 +301,7 @@ class PointGram(GramBasis, PointBasis):
 
 
 class WorkingGram(PointGram):
-    """All points within a session: what is prepared and made for a product is kept for the next.
+    """All points within a session: prepared rows and tiles are kept from product to product.
 
     Attributes
     ----------

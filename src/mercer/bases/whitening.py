@@ -91,7 +91,7 @@ class Whitening:
 
     @cached_property
     def late(self) -> Any:
-        """What whitens the sum of rows; None where each row is whitened."""
+        """The matrix that whitens a sum of rows; None if each row is whitened."""
         if self.W is None:
             return None
         inverse = inverse_eigenvalues(self.W)
@@ -111,11 +111,11 @@ class Whitening:
         return basis, basis.block_products(X, self.W)
 
     def parted(self, K: Any) -> Any:
-        """The products of a block with what one part has of another taken out, over K itself."""
+        """Products of a block after one part was projected out of another, in place of K."""
         return K
 
     def slack(self, moments: Any, u: float, energy: float) -> float:
-        """What rounding of the coordinates may change an eigenvalue by.
+        """Largest change of an eigenvalue by rounding of the coordinates.
 
         In direction j of the basis, with eigenvalue l_j and energy e_j of the rows, rounding u of
         kernel values changes the basis by u tr G / l_j, and the rows by u sqrt(e tr G / l_j),

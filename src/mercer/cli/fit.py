@@ -323,8 +323,7 @@ def monitor(args: Namespace) -> outputs.Result:
             control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
             figure.savefig(draft, dpi=130)
     heads, episodes = chart.table()
-    text = text_table(heads, episodes) if episodes else "no alarm"
-    told = f"{chart.sentence()}\n{text}"
+    told = chart.sentence() + (f"\n{text_table(heads, episodes)}" if episodes else "")
     columns = outputs.beside(kept, chart.as_columns())
     result = outputs.deliver(args, columns, chart.as_dict(), told)
     return saved(args, prepared, result)
@@ -361,7 +360,7 @@ def saved(args: Namespace, prepared: TableModel, result: outputs.Result) -> outp
 def delivered(
     args: Namespace, fitted: TableModel, columns, facts: dict, summary: list
 ) -> outputs.Result:
-    """The columns and what is said of them; saves the model if that is asked for."""
+    """Write the columns and the summary, and the model if --save was given."""
     model, certificate = fitted.model, fitted.model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
     certified = outputs.statements(certificate.summary())

@@ -89,7 +89,7 @@ def verbosity(args: Namespace) -> int:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no form for: arrays as lists, all else as text."""
+    """A form for JSON of other values: arrays as lists, all else as text."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 

@@ -52,6 +52,7 @@ def in_options(text: str) -> str:
     """A text of the library with options in place of parameters."""
     # Names of methods in a table keep their width.
     text = re.sub(r'basis="(\w+)"(?=  )', rf"\1{'':8}", text)
+    text = text.replace("HebbianKernelPCA  ", f"hebbian{'':11}")
     text = re.sub(r"\bn_samples=([\d,]+)", r"the \1 rows", re.sub(r'basis="(\w+)"', r"\1", text))
     few = r"Found array with (\d+) sample\(s\) \(.*?\) while a minimum of (\d+) is required by \w+"
     text = re.sub(few, r"Too few rows: \1, and at least \2 are needed", text)

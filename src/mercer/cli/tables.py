@@ -233,7 +233,7 @@ class PickedColumns(DerivedSource):
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is subtracted from each column, and what the rest is divided by.
+    """The shift and the size of each column: scaled = (column - shift) / size.
 
     Attributes
     ----------

@@ -506,7 +506,7 @@ def tile_sums(
 
 
 def moment_bytes(size: int, engine: TiledEngine) -> int:
-    """What the budget has to be for the m x m matrices of a basis of so many vectors."""
+    """Least budget for the m x m matrices of a basis of m vectors."""
     # Half of the budget is for blocks of rows.
     return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
 

@@ -495,8 +495,7 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
         raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
     if (w < 0).any():
         raise ValueError(
-            "Negative values in sample_weight: a row cannot count less than not at all. Use 0 to "
-            "leave it out."
+            "Negative values in sample_weight. Give weights of 0 or more; 0 leaves a row out."
         )
     if np.count_nonzero(w) < least:
         raise ValueError(

@@ -278,7 +278,7 @@ class Door(BaseEstimator):
         return {name: value for name, value in named.items() if name in type(self)._fitted}
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
-        """Warn of what a user would not expect of the fitted model."""
+        """Warnings about the fitted model."""
         return
 
     def _complete(self) -> None:
@@ -657,14 +657,14 @@ class Door(BaseEstimator):
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
 
     def _measures_kernel(self, d: int) -> bool:
-        """Whether the rows settle a parameter of the kernel, such as its width."""
+        """Whether a parameter of the kernel, such as its width, is measured on the rows."""
         kernel = self._named_kernel(d)
         parts = kernel.leaves() if isinstance(kernel, CompositeKernel) else [kernel]
         widths = [vars(part).get("gamma") for part in parts]
         return any(isinstance(width, str) for width in widths) or kernel.needs_range
 
     def _relearns(self, points: Any) -> bool:
-        """Whether a stream begins again: `points`, all rows so far, are few to settle a width."""
+        """Whether a stream begins again: all rows so far, `points`, are too few for a width."""
         few = points.shape[0] == self.n_samples_seen_ and points.shape[0] < SETTLING_ROWS
         return few and self._measures_kernel(self.n_features_in_)
 

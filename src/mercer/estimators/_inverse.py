@@ -32,8 +32,8 @@ RISK_ROWS, PROBE = 300, 0.3
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
 NO_NOISE = (
-    "No noise was found in these rows beyond that of the rows of the fit, so that they are "
-    "returned as they are."
+    "No noise was found in these rows beyond that of the rows of the fit: they are returned "
+    "unchanged."
 )
 
 

@@ -107,7 +107,7 @@ class SpectralInput(Door):
         return kind.of(basis, task.rows)
 
     def _without_diagonal(self, basis):
-        """All points with affinities of zero to themselves, where that is meant; else as it is."""
+        """All points, with zeros on the diagonal of their affinities if the method asks for it."""
         if not basis.spans_data:
             return basis
         self._check_in_one_place(basis)
@@ -349,5 +349,5 @@ def at_rows(map_: Any, then: Callable, tail: tuple[int, ...]) -> OfExpansion:
 
 
 def made_of(then: Callable, map_: Any, rows: Any) -> Any:
-    """What is made of functions at rows."""
+    """Functions at rows, transformed."""
     return then(map_.functions(rows))

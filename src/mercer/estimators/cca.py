@@ -77,8 +77,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         Of the rows of y; None for the same as of X, with a width of its own where that is measured.
 
     regularization : float, default=0.01
-        What a squared norm of a direction costs, as a share of the total variance of its view in
-        feature space. To be chosen by `score` on other rows: `GridSearchCV` does.
+        Penalty on the squared norm of a direction, as a share of the total variance of its view in
+        feature space. Choose it by `score` on other rows, as `GridSearchCV` does.
 
     gamma, degree, coef0, kernel_params
         Parameters of both kernels, as in `mercer.KernelPCA`.

@@ -42,9 +42,9 @@ class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
     The linear kernel is the default, better than any other kernel, non-local means, TV and
-    wavelets on the test images. It makes two passes: small scores become zero, and then scores
-    along the components of what that gives are shrunk by its own scores (Wiener), as in BM3D and
-    LPG-PCA (Zhang et al. 2010). Patches that need few components weigh more in the mean. The other
+    wavelets on the test images. The first of two passes sets small scores to zero. The second
+    takes components of that result and shrinks scores by its (Wiener), as in BM3D and LPG-PCA
+    (Zhang et al. 2010). Patches that need few components weigh more in the mean. The other
     kernels are here because they were published (Kim, Franz & Schoelkopf 2005).
 
     Parameters
@@ -289,8 +289,8 @@ class PatchDenoiser(Door):
         linear = isinstance(kernel, Linear)
         if self.threshold is not None and not isinstance(kernel, Linear | StationaryKernel):
             raise ValueError(
-                f"threshold={self.threshold!r} needs to know how long noise is in feature space, "
-                f"which it does not for {kernel}. Use threshold=None, or an rbf or linear kernel."
+                f"threshold={self.threshold!r} needs the length of the noise in feature space, "
+                f"which is not known for {kernel}. Use threshold=None, or an rbf or linear kernel."
             )
         if "gamma" in kernel.get_params(deep=False):
             gamma = kernel.gamma if self.gamma is None else self.gamma

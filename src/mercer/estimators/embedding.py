@@ -124,9 +124,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
                 )
         elif pieces > 1:
             tell(
-                f"The affinities fall into at least {pieces} pieces without affinity between two "
-                "pieces, and the first coordinates only tell the pieces apart. Use a wider kernel "
-                "or more neighbors, or embed each piece alone."
+                f"The affinities fall into at least {pieces} pieces that no affinity connects, "
+                "and the first coordinates only tell these apart. Use a wider kernel or more "
+                "neighbors, or embed each piece alone."
             )
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
@@ -277,7 +277,7 @@ class DiffusionMap(GraphEmbedding):
     """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
 
     A step of the walk goes to near rows; two rows are close when the walks from them lead to the
-    same places in `t` steps, by whatever way, so that noise and short cuts matter little.
+    same places in `t` steps. They take many ways, so that noise and short cuts matter little.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def embedding_init(
     """The first columns of scores as ``init=`` of t-SNE or UMAP.
 
     Centered and scaled, all columns alike, so that the first one has the standard deviation
-    `scale`; then noise, so that equal rows do not stay together for ever.
+    `scale`; then noise, which lets equal rows separate.
 
     Parameters
     ----------

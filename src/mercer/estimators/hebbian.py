@@ -490,7 +490,7 @@ class HebbianKernelPCA(KernelModel):
             )
 
     def _complete(self) -> None:
-        """As of all models, with directions that learning can go on from."""
+        """Complete the model as all models do, and keep directions for further learning."""
         super()._complete()
         weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
         if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:

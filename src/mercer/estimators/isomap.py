@@ -149,7 +149,7 @@ class Isomap(ClassicalMDS):
         lengths, goals = self.graph_.data, self._goals()
         # Compiled code aborts on ties of negative length.
         if not (np.isfinite(lengths) & (lengths >= 0)).all():
-            raise ModelFileError("ties between neighbors that are no lengths")
+            raise ModelFileError("edges between neighbors whose lengths are negative or not finite")
         if goals.size != len(self.map_.weights) or goals.max(initial=0) >= self.graph_.shape[0]:
             raise ModelFileError("paths to other points than those of the map")
 
@@ -200,7 +200,7 @@ def geodesics(graph, rows) -> np.ndarray:
 
 
 def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
-    """A graph of one piece: the shortest tie between each two pieces is added, and told of."""
+    """A graph in one piece: adds the shortest edge between every two pieces, with a warning."""
     count, piece = connected_components(graph, directed=False)
     if count == 1:
         return graph

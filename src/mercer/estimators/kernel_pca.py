@@ -284,7 +284,7 @@ class KernelPCA(KernelModel):
     def partial(
         self, X: Array, y: Any = None, sample_weight: Any = None, *, first_row: int | None = None
     ) -> State:
-        """What the next pass of a fit has to know of some rows, on whatever engine has them.
+        """The sums over some rows that the next pass of a fit needs, computed on any engine.
 
         The model is not changed. Its copies give the same: pickle it to where the rows are.
 
@@ -330,8 +330,8 @@ class KernelPCA(KernelModel):
         rows = fresh._open(X, reset=step is None)
         if fresh._encoding is not None:
             raise ValueError(
-                "partial takes batches of numbers, and categories or objects are known once all "
-                "rows are. Pass codes for categories."
+                "partial takes batches of numbers: categories and objects need all rows at once. "
+                "Pass codes for categories."
             )
         names = vars(fresh).get("feature_names_in_")
         layout = Layout(
@@ -373,7 +373,7 @@ class KernelPCA(KernelModel):
         return self
 
     def _digest(self) -> str:
-        """What tells this model from others, for states."""
+        """A digest of the parameters, by which states are matched."""
         return identity_of(type(self).__name__, self._settings())
 
     def _stopped(self, rows: SummedRows) -> Step | None:

@@ -58,7 +58,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     ----------
     n_components : int or float, default=2
         Dimensions. A number in (0, 1) asks for as many as hold more than this share of the sum
-        of all squared eigenvalues, so that the rest is what the strain is made of. Of n points
+        of all squared eigenvalues, and the rest is the strain. Of n points
         there are at most n, as in scikit-learn.
 
     dissimilarity : str or callable, default="euclidean"

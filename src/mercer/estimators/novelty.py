@@ -308,7 +308,7 @@ def rounding_at(expansion: KernelExpansion, row: Array) -> float:
 
 
 def order_statistic(m: int, share: float) -> int:
-    """Which of m sorted errors a new one exceeds with probability `share` at most, from zero.
+    """Index of the one of m sorted errors that new ones exceed with probability `share` at most.
 
     A new error is equally likely to fall into each of the m + 1 gaps. With so few errors that
     none of them will do the largest is taken, which is exceeded with probability 1 / (m + 1).

@@ -101,8 +101,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             original, (X, numbers) = X, fresh._array_or_sample(X)
             if numbers is not None and len(numbers) < fresh.n_components:
                 tell(
-                    f"Landmarks are chosen from {len(numbers):,} sampled rows, and "
-                    f"n_components={fresh.n_components:,}: these are all. Raise memory for more."
+                    f"n_components={fresh.n_components:,}: all {len(numbers):,} rows of the sample "
+                    "that landmarks are chosen from are taken. Raise memory for more."
                 )
             if X.dtype != fresh._dtype and isinstance(X, np.memmap):
                 X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order

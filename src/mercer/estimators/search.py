@@ -236,8 +236,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             if best >= nothing:
                 tell(
                     f"The best setting leaves an error of {best:.3g}; without denoising the error "
-                    f"is {nothing:.3g}. Kernel PCA loses more than it removes of so little noise. "
-                    "Name the noise that you expect, or leave the rows as they are."
+                    f"is {nothing:.3g}. With noise this small, kernel PCA adds more than it "
+                    "removes. Give noise=, the standard deviation you expect, or do not denoise."
                 )
             r, gamma = selection.best_n_components, selection.best_gamma
             params: dict[str, float] = {"n_components": r}

@@ -57,7 +57,7 @@ SPANS = StrOptions({"dictionary", "features", "fourier"})
 
 @dataclass(frozen=True)
 class StreamTask:
-    """What a model takes over after a step of its stream.
+    """The results that a model adopts after a step of its stream.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class StreamTask:
 
 @dataclass(frozen=True)
 class Unread:
-    """Components that nobody has asked for since the last batch: what they are made of.
+    """Parts of the components since the last batch; the components are made on demand.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class StreamingKernelPCA(KernelModel):
 
     Each row is projected on a small span of feature space, and the moments of the projections
     are kept: m x m numbers, from which the components follow at any time. The span is that of a
-    dictionary, which rows join that are news to it, of given landmarks, or of random features.
+    dictionary, which grows by rows outside of its span, of given landmarks, or of random features.
     If nothing is forgotten, the result depends on the rows and their order, not on how they
     were cut into batches. What the span leaves out is measured and bounds the error
     (`certificate_`).
@@ -112,8 +112,8 @@ class StreamingKernelPCA(KernelModel):
     Parameters
     ----------
     n_components : int, default=10
-        Number of components. There are always as many: those that the rows so far are too few
-        for have zero eigenvalues and zero scores.
+        Number of components. While there are fewer rows, the last components have
+        zero eigenvalues and zero scores.
 
     kernel : str, Kernel or callable, default="rbf"
         As in `KernelPCA`.
@@ -584,7 +584,7 @@ class StreamingKernelPCA(KernelModel):
         return match_sparsity(super()._check(X, reset), vars(self).get("X_sample_"))
 
     def _begin(self, X, engine, rng) -> State:
-        """The state before the first row: the kernel and the span are settled."""
+        """The state before the first row, with kernel and span chosen."""
         if not X.shape[0]:
             raise ValueError(
                 "Every sample_weight is zero, so there is no row to begin with. Give at least one "
@@ -601,7 +601,7 @@ class StreamingKernelPCA(KernelModel):
             basis = recipe.build(kernel, wide_rows(X), engine, rng, self.n_components)
             if basis.spans_data:
                 raise ValueError(
-                    f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
+                    f"basis={self.basis!r} keeps every row, and a stream may have any number. Use "
                     "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
                 )
             span = FixedSpan(basis, basis.whitener(np.float64))
@@ -640,7 +640,7 @@ class Batches:
         yield from opened
 
     def identity(self) -> list:
-        """What tells these batches from others, for a checkpoint."""
+        """A digest of the batches, for a checkpoint."""
         if isinstance(self.X, Iterator):
             raise ValueError(
                 "checkpoint= needs batches that can be read again, and an iterator can be read "

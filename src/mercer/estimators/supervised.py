@@ -48,10 +48,10 @@ TARGETS = StrOptions({"auto", "delta", *KERNELS})
 class SupervisedKernelPCA(KernelPCA):
     """Kernel PCA towards a target: the directions that depend most on y.
 
-    Of all orthonormal directions of feature space those along which rows have the largest
-    covariance with the target, in the Hilbert-Schmidt norm of HSIC (Barshan et al. 2011): the
-    eigenvectors of ``Phi' H L H Phi`` with L the target kernel. There are no more of them than the
-    rank of L: one less than classes, or the columns of a numeric y; `unsupervised` adds
+    Finds the orthonormal directions of feature space along which rows have the largest covariance
+    with the target, in the Hilbert-Schmidt norm of HSIC (Barshan et al. 2011): the eigenvectors of
+    ``Phi' H L H Phi`` with L the target kernel. Their number is at most
+    the rank of L: one less than classes, or the columns of a numeric y; `unsupervised` adds
     others by variance. With L the identity this is kernel PCA.
 
     Parameters

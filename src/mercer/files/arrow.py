@@ -125,7 +125,7 @@ def is_query(X) -> bool:
 
 
 def from_arrow(X, columns=None) -> ArrowSource:
-    """A source of whatever `is_arrow` says yes to."""
+    """A source for any object that `is_arrow` accepts."""
     pa, library = needed("pyarrow", "files"), library_of(X)
     if is_query(X):
         return from_query(X, columns)
@@ -215,7 +215,7 @@ def from_feather(path: Path, columns=None, memory=None) -> ArrowSource:
 
 
 def passed_over(count: int, skip: list | None) -> bool:
-    """Whether so many rows are among those to skip, from which they are then taken."""
+    """Whether `count` rows are to be skipped; if so, lowers the number left to skip."""
     if skip is None or count > skip[0]:
         return False
     skip[0] -= count

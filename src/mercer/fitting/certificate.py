@@ -173,7 +173,7 @@ class Certificate:
         return lines
 
     def without_first(self, count: int = 1) -> "Certificate":
-        """That of all components but the first ones."""
+        """The certificate without the first `count` components."""
         arrays: dict[str, Any] = {
             k: v[count:] for k, v in vars(self).items() if isinstance(v, np.ndarray)
         }
@@ -309,7 +309,7 @@ def certify(
 
 
 def floored(values) -> np.ndarray:
-    """What upper ends of the first r + 1 eigenvalues may not be below."""
+    """Least allowed values for the upper ends of the first r + 1 eigenvalues."""
     return np.append(values, -np.inf)
 
 
@@ -451,7 +451,7 @@ def score_errors(values, around, lower, upper, slack) -> np.ndarray:
 
 
 def sines(values, around, lower, upper) -> np.ndarray:
-    """Of the angle between each vector and the true one; nan where nothing separates them.
+    """Sines of the angles between vectors and the true ones; nan if eigenvalues may be equal.
 
     At most the residual over the distance to all other eigenvalues (Davis and Kahan).
     """
@@ -469,7 +469,7 @@ def mixed(known) -> list[tuple[int, int]]:
 
 
 def stand_above(values, width) -> np.ndarray:
-    """Whether values are larger than what matrices with intervals of a width may make of zero."""
+    """Whether values are too large to be zeros within intervals of this width."""
     return np.abs(values) > CLEAR / 2 * width
 
 
@@ -479,7 +479,7 @@ def first(ends, count: int) -> np.ndarray:
 
 
 def leading(proven) -> int:
-    """How many are true before the first that is not."""
+    """Number of leading True values."""
     return int(np.argmin(np.append(proven, False)))
 
 

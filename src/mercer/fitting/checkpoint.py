@@ -189,7 +189,7 @@ class Checkpoint(AbstractContextManager):
         return self.folder / f"{kind}-{number}{ENDING}"
 
     def _begun(self) -> Iterator[Path]:
-        """What a fit leaves that is killed while it begins."""
+        """Files of a fit that was killed while it began."""
         return self.folder.glob(f".{ABOUT}.*.part")
 
     def _write(self, file: Path, header: dict, arrays: list) -> None:
@@ -302,7 +302,7 @@ def sealed(header: dict, arrays: list) -> bytes:
 
 
 def unsealed(data: bytes) -> tuple[Any, list]:
-    """What `sealed` made bytes of; raises whatever comes of others."""
+    """Invert `sealed`; raises for other bytes."""
     from safetensors.numpy import load
 
     tensors, size = load(data), int.from_bytes(data[:8], "little")

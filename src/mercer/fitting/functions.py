@@ -269,7 +269,7 @@ def likely(first: int, stop: int, seed: int, least: float) -> np.ndarray:
 
 
 def smallest(keys, size: int) -> np.ndarray:
-    """Where the `size` smallest keys are, in order of place."""
+    """Places of the `size` smallest keys, in order."""
     if len(keys) <= size:
         return np.arange(len(keys))
     return np.sort(np.argpartition(keys, size)[:size])

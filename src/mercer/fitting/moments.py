@@ -83,7 +83,7 @@ class RowFunction(ABC):
         return self
 
     def with_columns(self, columns: dict[str, np.ndarray], start: int) -> "RowFunction":
-        """The same with what stands in columns beside rows number start, start + 1, ..."""
+        """The same with the extra columns of the rows from number `start` on."""
         weights = self.weights
         if not isinstance(weights, ExtraColumn):
             return self

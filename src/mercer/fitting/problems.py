@@ -145,7 +145,7 @@ class Problem(ABC):
         return r
 
     def count_holding(self, values: np.ndarray, share: float) -> int:
-        """How many leading components hold a share of the total; one more than there are if none.
+        """Number of leading components that hold a share of the total; their number + 1 if none do.
 
         `values` are the leading eigenvalues.
         """
@@ -153,7 +153,7 @@ class Problem(ABC):
 
     @abstractmethod
     def result(self, pairs: Eigenpairs) -> Any:
-        """What canonical eigenpairs of the operator become; may be asked for again."""
+        """The result for canonical eigenpairs of the operator; may be called again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ class GramProblem(Problem):
 
     @cached_property
     def slack(self) -> float:  # type: ignore[override]
-        """What rounding may change in H K H.
+        """Largest change of H K H by rounding.
 
         Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
         matrix of all of them has a norm of at most c tr K.
@@ -250,7 +250,7 @@ class GramProblem(Problem):
         return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
 
     def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:
-        """What rounding may change, in every precision that the pairs have evidence of."""
+        """Bounds of rounding, one for each precision in which the pairs were multiplied."""
         size = self._size() * (1 if self.weights is None else WEIGHTED_ROUNDING)
         # Row means in single precision leave some of the trace unknown.
         means = self.operator.means_rounding * self._size() if self.center else 0.0
@@ -399,7 +399,7 @@ class ReducedProblem(Problem):
 
     @cached_property
     def slack(self) -> float:  # type: ignore[override]
-        """What rounding of kernel values and coordinates may change an eigenvalue by."""
+        """Largest change of an eigenvalue by rounding of kernel values and coordinates."""
         u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
         slack = (self.rounding + u) * max(abs(self.total), energy)
         slack += self.whitening.slack(self.moments, u, energy)
@@ -407,7 +407,7 @@ class ReducedProblem(Problem):
         return max(slack, 2 * (self.moments.projected_energy - energy))
 
     def projection(self, pairs: Eigenpairs) -> np.ndarray:
-        """What rounding changes where rows are projected: those in single precision in theirs.
+        """Rounding of projected rows, in the precision of the rows.
 
         Terms of a sum over landmarks may be far larger than the score that they add up to.
         """
@@ -423,7 +423,7 @@ class ReducedProblem(Problem):
 
     @cached_property
     def remainder(self) -> Remainder | None:
-        """What rows of the sample leave outside the span, or their features get wrong."""
+        """The part of sampled rows outside the span, or the error of their features."""
         return None if self.sample is None else judge(self)
 
     def result(self, pairs: Eigenpairs) -> Result:
@@ -454,9 +454,9 @@ class ReducedProblem(Problem):
         longer = self.lost < -LONGER * self.scale
         if definite and longer and self.basis.kernel.expensive:
             raise ValueError(
-                f"The kernel {type(self.basis.kernel).__name__} is said to be definite, and its "
-                "values with landmarks are too large for those of k(x, x). Correct them, or give "
-                "definite=False."
+                f"The kernel {type(self.basis.kernel).__name__} is declared as positive "
+                "semidefinite, but some values with landmarks are too large beside k(x, x). "
+                "Correct the function, or give definite=False."
             )
         if definite or not exact:
             return exact and definite, False
@@ -551,7 +551,7 @@ class FourierProblem(Problem):
 
     @property
     def slack(self) -> float:  # type: ignore[override]
-        """What errors of the sums and rounding of the products change in eigenvalues at most.
+        """Largest change of eigenvalues by errors of the sums and rounding of the products.
 
         An error delta of every t_q changes the matrix by at most delta k(0), the sum of the
         weights, in Frobenius norm, and its mean by twice that.
@@ -581,7 +581,7 @@ class FourierProblem(Problem):
 def roundings_of(
     basis: GramBasis, size: float, evidence: tuple = (), trace: float = 0.0
 ) -> tuple[Rounding, ...]:
-    """What rounding may change in a matrix, in every precision that there is evidence of.
+    """Bounds of rounding in a matrix, one for each precision in which it was multiplied.
 
     `size` is what the relative rounding of its entries is a share of.
     """
@@ -623,7 +623,7 @@ def half_norm(basis: Any, largest: float) -> float:
 
 
 def thinned(rows: Any, most: int = LEAST_ROWS) -> Any:
-    """At most so many of some rows, drawn: rows that repeat may do so at any distance."""
+    """At most `most` of the rows, drawn at random: equal rows may lie at any distance."""
     n = rows.shape[0]
     return rows if n <= most else rows[np.sort(np.random.default_rng(n).permutation(n)[:most])]
 

@@ -239,7 +239,7 @@ def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: floa
 
 
 def pair_count(rows: int, features: int, columns: int) -> int:
-    """Pairs to judge so many features of all rows on."""
+    """Number of pairs of rows on which features are judged."""
     cheap = rows * features // (PAIR_SHARE * (columns + PAIR_COLUMNS))
     return min(max(LEAST_PAIRS, min(cheap, rows)), MOST_PAIRS)
 

@@ -44,7 +44,7 @@ WITNESS = 0x5DEECE66D
 
 @dataclass(frozen=True)
 class FitTask:
-    """What a fit is to do; made at the door of an estimator, and never changed.
+    """The task of a fit, made by the door of an estimator and never changed.
 
     Attributes
     ----------

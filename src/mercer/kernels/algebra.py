@@ -56,7 +56,7 @@ class Combination(CompositeKernel):
             return float(self.combined([np.array([bound]) for bound in bounds])[0])
 
     def spread(self, X: Array) -> float:
-        """Of the worst part or of all together; inf where values leave single precision."""
+        """Spread of the worst part or of all together; inf if values overflow single precision."""
         parts = super().spread(X)
         if parts == np.inf or not 1e-25 < self._bound(X) < 1e30:
             return np.inf
@@ -155,7 +155,7 @@ class Sum(Several):
         return reduce(iadd, values)
 
     def growth(self, X: Array) -> float:
-        """That of the worst part, whose values are no larger; each sum rounds once."""
+        """Growth of the worst part, whose values are no larger; each sum rounds once."""
         return super().growth(X) + len(self.parts()) / ENTRY
 
     def rank(self, d: int) -> int | None:
@@ -369,7 +369,7 @@ class OnColumns(CompositeKernel):
         return type(self)(change(self.kernel), self.columns, self.scales)
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
-        """That of the columns; zero for the others."""
+        """Gradient in the columns used; zero for the others."""
         xp, index = array_namespace(X), self.columns
         G = self.kernel.gradient(self.selected(X, Z)[:], self.selected(Z)[:], W)
         if self.scales is not None:

@@ -211,7 +211,7 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def _has_widths(self) -> bool:
-        """Whether gamma gives each column a width: `resolve` makes another kernel of it."""
+        """Whether gamma has a width for each column; `resolve` then returns another kernel."""
         return not (self.gamma is None or isinstance(self.gamma, Real | str))
 
     def origin(self, X: Array) -> Array:

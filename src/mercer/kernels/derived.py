@@ -244,9 +244,9 @@ class Hollow(CompositeKernel):
     """k(x_i, x_j) for i != j, and 0 for i = j; between two sets of points just k.
 
     Spectral clustering is about ties between points. With k(x, x) on the diagonal a point that is
-    far from the others is tied to itself above all, and makes a cluster of its own. Taken off a
-    sum, the diagonal would leave rounding in its place, which for such a point is all there is; so
-    tiles are made without it.
+    far from the others is tied to itself above all, and makes a cluster of its own. To
+    subtract the diagonal from row sums would leave rounding, larger than the sums of such a point;
+    tiles are therefore made without it.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class Objects:
         return objects
 
     def stored_fields(self, numbers: Any = None) -> dict[str, Any]:
-        """What makes the same objects again, those of some numbers or all."""
+        """Fields that restore the objects, all or those of some numbers."""
         if numbers is None:
             numbers = range(len(self.lots[0])) if self.numbers is None else self.numbers
         numbers = np.unique(np.asarray(numbers, dtype=np.int64))
@@ -369,7 +369,7 @@ def finite_number(value, what: str) -> float:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{what} returned {returned} for two rows, and one real number is expected. "
-            "See to it that every path of the function returns one."
+            "Every path of the function must return one."
         ) from error
     if not np.isfinite(number):
         raise ValueError(

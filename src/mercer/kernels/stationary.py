@@ -177,7 +177,7 @@ class Matern(StationaryKernel):
 
     ``exp(-rho)`` for nu = 1/2, ``(1 + s) exp(-s)`` with s = sqrt(3) rho for 3/2 and
     ``(1 + s + s^2 / 3) exp(-s)`` with s = sqrt(5) rho for 5/2. Rougher than the Gaussian:
-    its spectrum decays slower, and far points are not forgotten.
+    its spectrum decays slower, and far points keep more similarity.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
 
 
 def landmark_count(landmarks, n: int) -> int:
-    """How many landmarks a number or a share of n rows means."""
+    """Number of landmarks for a number or a share of n rows."""
     m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
     if m > n:
         tell(

@@ -162,7 +162,7 @@ class CenteredGram(SymmetricOperator):
         return d if self.weights is None else self._roots(d) ** 2 * d
 
     def square(self) -> float | None:
-        """That of the entries of D^1/2 G D^1/2, less what D^1/2 1 over its length has of it."""
+        """Sum of squares of D^1/2 G D^1/2, less the part along D^1/2 1."""
         both, w = self.basis.sums(), self.weights
         if both is None or not np.isfinite(both[0]):
             return None
@@ -176,7 +176,7 @@ class CenteredGram(SymmetricOperator):
 
     @property
     def norm(self) -> float:
-        """That of D^1/2 G D^1/2 in the Frobenius norm, once a product has met all entries; else 0.
+        """Frobenius norm of D^1/2 G D^1/2, available after the first product; before it 0.
 
         The rounding of an indefinite matrix is a share of it, whatever is on its diagonal.
         """

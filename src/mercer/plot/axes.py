@@ -81,10 +81,16 @@ def is_model(value: Any) -> bool:
 
 
 def model_with(name: str, value: Any, *members: str) -> Any:
-    """A fitted model that has these members, or the model within it; TypeError if there is none."""
-    if not is_model(value):
+    """A fitted model that has these members, or the model within it; TypeError if there is none.
+
+    A model within that has other columns than the rows has only a spectrum, and scores of its own
+    rows.
+    """
+    if not is_model(value) or isinstance(value, type):
         raise wrong_call(name, value)
-    inner = [vars(value).get(one) for one in ("best_estimator_", "model_")]
+    whitened = "_of_columns" in dir(value) and not value._of_columns
+    same = not whitened or name in ("scores", "spectrum")
+    inner = [vars(value).get(one) for one in ("best_estimator_", "model_") if same]
     for model in [value, *inner]:
         if isinstance(model, BaseEstimator) and set(members) <= set(dir(model)):
             return model

@@ -59,7 +59,8 @@ def scores(
     matplotlib Axes
     """
     if is_model(S):
-        S = scores_of(model_with("scores", S, "transform"), rows_of("scores", X))
+        model, X = model_with("scores", S, "transform"), rows_of("scores", X)
+        S = scores_of(model, X if model is S else S._inner_rows(X))
     elif labels is None:
         labels = X
     S = matrix("scores", S)
@@ -93,8 +94,8 @@ def contours(
 ) -> Any:
     """Lines of equal score over data of two columns, a picture a component.
 
-    Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998): where the
-    lines lie close a component tells rows apart, and across them it does not.
+    Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998). A
+    component separates rows best where its lines are close.
 
     Parameters
     ----------
@@ -228,7 +229,8 @@ def embedding(
     -------
     matplotlib Axes
     """
-    if is_model(model) and "embedding_" not in dir(model) and "transform" in dir(model):
+    fitted = is_model(model) and not isinstance(model, type)
+    if fitted and "embedding_" not in dir(model) and "transform" in dir(model):
         raise TypeError(
             f"{type(model).__name__} has scores and no embedding. Call plot.scores(model, X)."
         )

@@ -44,7 +44,7 @@ HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
 
 def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = None) -> Axes:
-    """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
+    """Eigenvalues of a fitted model with certified intervals of the exact ones.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def eigengaps(model: Any, ax: Any = None) -> Axes:
     gaps, chosen = model.eigengaps_, model.n_clusters_
     if gaps.size < 2:
         raise ValueError(
-            f"This model has {gaps.size + 1} eigenvectors, which compare no numbers of clusters. "
+            f"This model has {gaps.size + 1} eigenvectors, too few to compare numbers of clusters. "
             "Fit with n_clusters='auto'."
         )
     ax, counts = axes_of(ax), np.arange(2, gaps.size + 1)
@@ -232,7 +232,7 @@ def _read(history, name):
 
 
 def selection(result: Any, ax: Any = None) -> Any:
-    """Heat map of the errors that a search over widths and components met; the best is ringed.
+    """Heat map of the errors of a search over widths and components; the best is ringed.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def attribution(
     Parameters
     ----------
     result : Attribution or fitted estimator with `attribute`
-        An estimator is asked about X.
+        Of an estimator, the attribution of X is drawn.
     component : int or None, default=None
         Which, from 0; None for all together.
     X : array of shape (n, n_features) or None, default=None

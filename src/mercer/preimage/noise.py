@@ -238,7 +238,7 @@ class NoiseGauge:
         return found
 
     def _energies(self, X, noise, by_direction=None):
-        """What grows with the noise of rows, (q,): best for noise of about this size."""
+        """A statistic of rows that grows with their noise, (q,), most precise near this size."""
         if by_direction is None:
             by_direction = self._limits[0] <= self._limits[1]
         if not by_direction:

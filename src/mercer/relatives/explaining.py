@@ -109,7 +109,7 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
 
 
 def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
-    """The same of changes: what scores change by where a column is that of another row.
+    """The same for changes of scores when a column is taken from another row.
 
     For columns that no gradient is known of, such as categories; these have no direction.
     """
@@ -285,7 +285,8 @@ class Significance(Shown):
         Of the rows looked at, over their number.
     null_mean, null_upper : arrays of shape (r,)
         Mean of the same for shuffled columns, and what an eigenvalue must exceed at `level`: the
-        quantile of the same, or less where the share of what is left says more.
+        quantile of the same, or less where the share of what is left says more; for the first, the
+        eigenvalue of a spectrum as uneven as that quantile.
     p_values : array of shape (r,)
         Of the first component the share of shuffles with as uneven a spectrum, the data counted as
         one; of later ones that with as large an eigenvalue, or share of what is left if that is
@@ -335,7 +336,7 @@ class Significance(Shown):
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows, one for each component."""
-        heads = ["component", "eigenvalue", "noise", "p", "stability", "of all so far"]
+        heads = ["component", "eigenvalue", "noise", "p", "stability", "subspace"]
         values = self.eigenvalues, self.null_upper, self.p_values
         numbers = zip(*values, self.stability, self.subspace_stability, strict=True)
         rows = [
@@ -406,6 +407,7 @@ def significance_of(
     place = int(np.ceil((n_permutations + 1) * (1 - level) - 1e-9)) - 1
     place = min(n_permutations - 1, max(0, place))
     upper = np.sort(null, axis=0)[place]
+    upper[0] = first_of(np.sort(null_uneven)[place], values[0], total, uneven)
     for j in range(1, r):
         if p[j - 1] > level or kernel.encoder is not None:
             break
@@ -431,6 +433,13 @@ def significance_of(
     )
 
 
+def first_of(wanted: float, first: float, total: float, uneven: float) -> float:
+    """The first eigenvalue of a spectrum as uneven as wanted, the others in the same proportion."""
+    left = max(total - first, 1e-12 * total)
+    s = max(uneven * total**2 - first**2, 0.0) / left**2 if total > 0 else 0.0
+    return total * (s + sqrt(max(wanted * (1 + s) - s, 0.0))) / (1 + s)
+
+
 def left_shares(kernel: Kernel, X, S, w, center: bool, rng, count: int) -> np.ndarray:
     """Shares of the next component in what those with scores S leave, in shuffled rows, (count,).
 
@@ -449,7 +458,7 @@ def left_shares(kernel: Kernel, X, S, w, center: bool, rng, count: int) -> np.nd
 
 
 def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
-    """What the eigenvalues are those of: the scatter of few columns, or the kernel matrix."""
+    """The matrix to decompose: scatter if d < n and the kernel is linear, else kernel."""
     share = w / w.sum()
     if isinstance(kernel, Linear) and X.shape[1] < X.shape[0]:
         Z = X - share @ X if center else X

@@ -338,7 +338,7 @@ class SupervisedReduced(Supervised):
         return SupervisedResult(expansion, certificate, pairs, self, variances=variances)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
-        """What the span leaves out of K is seen through L, and so at most |L| times as large."""
+        """What the span leaves out of K changes eigenvalues by up to |L| times as much."""
         inner = self.inner
         if isinstance(inner, ColumnProblem):
             rounding = self.norm * inner.rounding * inner.total

@@ -266,10 +266,12 @@ class Report:
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 color = name if color is None else color
+            self.names = column_names(model, columns)
             self.chart = model.chart(scaled) if "chart" in dir(model) else None
             if self.chart is not None:
+                called = self.chart.rows if row_names is None else np.asarray(row_names)
+                self.chart = replace(self.chart, rows=called, sensors=tuple(self.names))
                 others |= {"T2": self.chart.statistics[:, 0], "sensor": self.chart.sensor}
-            self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
             n, d = S.shape[0], len(self.names)
             self.shape = check_images(images, d)
@@ -444,7 +446,9 @@ def take_walks(model, scaling) -> Walks | str | None:
     rows = rows if scaling is None else scaling.undo(rows)
     if not np.isfinite(rows).all():
         return "The pre-images of this model are not finite."
-    note = " ".join(dict.fromkeys(str(one.message) for one in told))
+    # Advice for users of the library is nothing to readers of the page.
+    notes = (str(one.message).removesuffix(vars(one.message).get("python", "")) for one in told)
+    note = " ".join(dict.fromkeys(text.strip() for text in notes))
     return Walks(steps, deviations[:count], rows, note)
 
 

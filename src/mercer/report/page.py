@@ -345,7 +345,7 @@ def control_chart(content: Report) -> str:
 
 
 def facts(content: Report) -> str:
-    """What was fitted, the certificate, and what the fit was told."""
+    """The model, its certificate and its settings."""
     model, inner = content.model, content.inner
     rows = summary_rows(model)
     rows += [row for row in summary_rows(inner) if row not in rows]

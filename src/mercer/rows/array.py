@@ -122,12 +122,12 @@ def open_rows(
 
 
 def in_memory(rows: Rows) -> Array | None:
-    """All rows as the one array that they are; None where they are elsewhere."""
+    """The array of all rows; None if rows are not one array."""
     return rows.array if isinstance(rows, ArrayRows) else None
 
 
 def like_of(rows: Rows) -> Any:
-    """What results go back to: the array that the user passed; None for NumPy."""
+    """The user's array, whose type results get; None for NumPy."""
     return rows.original if isinstance(rows, ArrayRows) else None
 
 
@@ -142,7 +142,7 @@ def engine_for(
 
 
 def without_weightless(rows: Rows, weights: np.ndarray, as_points: bool) -> tuple[Rows, np.ndarray]:
-    """An array without the rows that count nothing; sums over other rows take them as they are."""
+    """An array without rows of weight zero; sums over other kinds of rows keep them."""
     if weights.all() or not isinstance(rows, ArrayRows):
         if as_points and not weights.all():
             raise ValueError(

@@ -171,7 +171,7 @@ class Rows(ABC):
 
     @abstractmethod
     def identity(self) -> list:
-        """What tells these rows from others, for checkpoints; passes compare what it leaves out."""
+        """A digest of the rows, for checkpoints; passes compare the rest."""
 
     def _for_points(self, who: str, required: bool) -> "Rows":
         """The rows as all points can be made of them: a source that fits is read into an array.

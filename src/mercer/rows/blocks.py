@@ -176,7 +176,7 @@ class BlockRows(Rows):
         return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
 
     def _stamps(self) -> list | None:
-        """What any change of the files changes; None where that cannot be relied on.
+        """Stamps that change with the files; None if there are no reliable ones.
 
         The time of change of a file, unlike that of its content, is set by the system alone. It is
         coarse, so that a file that was changed just now may be changed once more unseen.

@@ -1,4 +1,4 @@
-"""What stands beside rows, a target or weights: from wherever rows may come, or a column of X."""
+"""Columns beside rows, a target or weights: from any source of rows, or a column of X."""
 
 from os import PathLike
 from typing import Any
@@ -82,7 +82,7 @@ def without_columns(X: Array, wanted: dict, memory: Any = None) -> tuple[Any, di
 
 
 def values_of(value: Any, room: int, title: str) -> Any:
-    """What was given as one array of any type, read from where it is; an array as it is.
+    """The values as one array of any type, read from their source; an array is unchanged.
 
     ValueError where that takes more than `room` bytes.
     """

@@ -34,7 +34,7 @@ ADVICE = "Fill or leave out such rows first."
 
 @dataclass(frozen=True)
 class Part:
-    """What a pass has made of some partitions.
+    """The sums of a pass over some partitions.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ DIFFERENCES = (
 
 @dataclass(frozen=True)
 class State:
-    """What one pass of a fit has to know of some rows; it is pickled, or written by ``bytes``.
+    """The sums of one pass of a fit over some rows; it is pickled, or written by ``bytes``.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class State:
 
 
 def merge(states: Iterable[State | bytes]) -> State:
-    """The state of all rows, from those of some rows each; merged ones merge again.
+    """Add states of batches up to the state of all rows; merged states can be merged again.
 
     Parameters
     ----------
@@ -279,10 +279,10 @@ class SummedRows(Rows):
         state, first = self.states[place], self.states[0]
         if state.made != made:
             raise ValueError(
-                f"The state is of another pass ({state.stage!r}) than the one that the model needs "
-                "now, of a model that took in other states, or of one that did so on another "
-                "machine, whose last digits differ. Make states with `partial` of the model as it "
-                "is now, and call `advance` on one machine with the same memory."
+                f"The state does not fit the model as it is now. It is of another pass "
+                f"({state.stage!r}), or the models took in other states, or they did so on "
+                "machines whose last digits differ. Make states with `partial` of "
+                "this model, and call `advance` on one machine with the same memory."
             )
         if state.n_rows != first.n_rows or state.n_rows < 2:
             raise ValueError(
@@ -324,7 +324,7 @@ class SummedRows(Rows):
 
 
 def named_column(name: str) -> ExtraColumn:
-    """What stands for a column beside the rows while they are elsewhere."""
+    """Placeholder for a column beside rows that are elsewhere."""
     return ExtraColumn(name, is_weight=name == WEIGHTS)
 
 
@@ -341,7 +341,7 @@ def column_of(name: str, values: Any) -> np.ndarray:
 
 
 def numbered(rows: Any) -> int:
-    """A number for the first of some rows that follows from what they are."""
+    """A number for the first of some rows, derived from their values."""
     array = rows.data if is_sparse(rows) else to_numpy(rows)
     hashed = blake2b(np.ascontiguousarray(array).data, digest_size=4).digest()
     return int.from_bytes(hashed, "big") << BATCH_BITS

@@ -73,7 +73,7 @@ class Workers:
         return cls(max(1, sum(threads.values())), least // most, memory, n_jobs, device)
 
     def engine(self, tasks: int) -> Callable[[], TiledEngine]:
-        """How each of so many tasks makes its engine, to be called within it."""
+        """A function that makes the engine of each task, called within the task."""
         threads = self.n_jobs or max(1, self.cores // max(tasks, 1))
         return partial(task_engine, self.memory, count_threads(threads), self.device)
 
@@ -162,7 +162,7 @@ def take_rows(array, index) -> Any:
 
 
 def neighbors(lengths: Sequence[int], rows: int) -> list[range]:
-    """Chunks that follow each other, together until they have so many rows; none is cut."""
+    """Neighboring chunks, grouped until they have `rows` rows; none is cut."""
     groups, first, held = [], 0, 0
     for number, length in enumerate(lengths):
         if held and held + length > rows:

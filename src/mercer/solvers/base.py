@@ -66,7 +66,7 @@ class Evidence:
     unit: float = 1.0
 
     def most_above(self, mu: float) -> float:
-        """How many eigenvalues exceed mu, at most, by sums of squares; inf without them.
+        """Largest possible number of eigenvalues above mu, by sums of squares; inf without them.
 
         See `fitting.certificate.upper_ends`.
         """

@@ -138,7 +138,7 @@ class Screen:
         )
 
     def nearest(self, X: Array, k: int, dtype):
-        """As of the module's `nearest`, and for which rows rounding leaves no doubt."""
+        """`nearest` of the module, and a mask of the rows whose neighbors are certain."""
         n, keep = X.shape[0], min(k + SPARE, self.Z.shape[0])
         distances, sure = np.empty((n, k)), np.empty(n, bool)
         index, side = np.empty((n, k), np.int64), self.side(keep)

@@ -248,7 +248,7 @@ class AllAffinities(AffinityProblem):
         return self.operator.least_degree
 
     def all_certificate(self, pairs: Eigenpairs, V: np.ndarray) -> Certificate:
-        """Of the eigenvalues and of V, the functions at the rows.
+        """Certificate of the eigenvalues and of V, the functions at the rows.
 
         Never false for affinities of one sign: right to a share, their sums and S are so too.
         """

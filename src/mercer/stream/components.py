@@ -67,7 +67,7 @@ class State:
     reference: KernelExpansion | None
 
     def learned(self) -> tuple:
-        """What rows have changed, for a checkpoint; the rest follows from the first of them."""
+        """The part of the state that rows change, for a checkpoint."""
         stream, span, reference = self.stream, self.stream.span, self.reference
         return (
             (span.points, span.factor) if isinstance(span, GrowingDictionary) else None,
@@ -122,7 +122,7 @@ class BatchRecord(NamedTuple):
 
 
 def record(before: Totals, after: Totals, fading: float = 1.0) -> BatchRecord:
-    """What the rows between two states of a stream did; weights of older rows fell by `fading`."""
+    """Record of the rows between two states; weights of older rows fell by `fading`."""
     energy = after.energy - fading * before.energy
     lost = max(after.lost - fading * before.lost, 0.0)
     share = min(lost / energy, 1.0) if energy > 0 else 0.0
@@ -203,7 +203,7 @@ class StreamProblem(ReducedProblem):
         return aligned(super().expand(pairs), self.reference, self.stream.span)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
-        """That of the span, with what early rows may have along points that joined after them.
+        """Certificate of the span, plus the part of early rows along points that joined later.
 
         Where more is known of what is outside the span than its trace, the squares of what early
         rows missed inside it, at most those of the direction that missed most, come beside that.
