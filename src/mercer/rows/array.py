@@ -71,7 +71,8 @@ class ArrayRows(Rows):
             from .blocks import BlockRows
 
             return BlockRows(self.array, self.memory).map(function, out, names)
-        return restore(in_type(function(self.array, 0), self.dtype), self.original)
+        results = in_type(function(self.array, 0), function.dtype or self.dtype)
+        return restore(results, self.original)
 
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
         """All points, or the matrix itself where it was given."""
