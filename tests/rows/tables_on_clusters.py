@@ -107,16 +107,19 @@ def check_others(made, to_pandas):
     clusters = fits["spectralclustering"]
     there = clone(clusters).fit(table)
     for labels in (there.labels_, there.predict(table)):
-        found = to_pandas(labels).set_index("text").loc[drawn()["text"]]
-        found = found.drop(columns=COLUMNS).to_numpy()[:, 0]
+        found = to_pandas(labels).set_index("text").loc[drawn()["text"]]["label"]
+        assert found.dtype.kind == "i"
         assert adjusted_rand_score(found, clusters.labels_) == 1
     detector = NoveltyDetector(3, **given).fit(table)
     scores = to_pandas(detector.score_samples(table)).set_index("text")["score"]
     scores = scores.loc[drawn()["text"]].astype(float)
     assert_allclose(scores, detector.score_samples(X), atol=1e-9)
     assert 0.8 < np.mean(scores >= detector.offset_) <= 1
-    with pytest.raises(ValueError, match="whose score is below offset_"):
-        detector.predict(table)
+    for column, results in [("label", detector.predict), ("decision", detector.decision_function)]:
+        found = to_pandas(results(table)).set_index("text")[column].loc[drawn()["text"]]
+        wanted = results(X)
+        assert found.dtype.kind == wanted.dtype.kind
+        assert_allclose(found, wanted, atol=1e-9)
     inner = KernelPCA(basis=given["basis"], random_state=0)
     found = KernelPCASearch(model=inner, **search).fit(table)
     assert found.best_params_["n_components"] in (2, 4)

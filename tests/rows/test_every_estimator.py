@@ -142,6 +142,21 @@ def test_a_fit_is_that_of_the_array_or_says_what_to_use(name, kind, tmp_path):
                 np.testing.assert_allclose(np.asarray(scores), wanted, atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "iterator", "dask"])
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - ONE_PLACE - {"KernelCCA"}))
+def test_results_are_of_one_type_wherever_rows_are(name, kind, tmp_path):
+    rows = X[generator(81).permutation(N)[:400]].astype(np.float32)
+    beside = {"y": rows[:, 0]} if name in BESIDE else {}
+    here, source = ESTIMATORS[name](), KINDS[kind](rows, tmp_path)
+    there = clone(here).fit(source, **beside)
+    here.fit(rows, **beside)
+    methods = ("transform", "predict", "score_samples", "decision_function")
+    for method in {*methods} & {*dir(here)}:
+        assert getattr(there, method)(source).dtype == getattr(here, method)(rows).dtype, method
+    for fact in {"embedding_", "labels_"} & {*vars(here)}:
+        assert getattr(there, fact).dtype == getattr(here, fact).dtype
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_graph_of_neighbors_is_made_of_any_rows_that_fit(kind, tmp_path):
     is_small = "above" in kind

@@ -155,7 +155,7 @@ class TorchEngine(TiledEngine):
         while self._ahead:
             self._ahead.pop().result()
         n, m = pairs.shape
-        if not isinstance(pairs.X, PagedRows) and not isinstance(pairs.Z, PagedRows):
+        if not any(isinstance(rows, PagedRows) for rows in (pairs.X, pairs.Z)):
             columns = preparation.all("columns")
             rows = columns if pairs.symmetric else preparation.all("rows")
             devices = self.devices if n * m >= SHARED_PAIRS else [self.device]

@@ -26,9 +26,8 @@ from ..compute import (
     parse_bytes,
     to_numpy,
 )
-from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
+from ..compute.arrays import is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidRowsError
-from ..files import is_cluster_table
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.choosing import Plan, choose, solve
 from ..fitting.functions import SurveyOf
@@ -46,6 +45,7 @@ from ..rows import (
     count_rows,
     engine_for,
     in_memory,
+    is_elsewhere,
     like_of,
     open_rows,
     with_extras,
@@ -288,8 +288,7 @@ class Door(BaseEstimator):
     def _is_saved(self, name: str) -> bool:
         """Whether a fitted attribute goes into the model's file."""
         value = vars(self).get(name)
-        is_elsewhere = is_dask(value) or is_cluster_table(value)  # as the rows are
-        return type(self)._fitted[name].saved and not is_elsewhere
+        return type(self)._fitted[name].saved and not is_elsewhere(value)
 
     def _open(self, X, *, reset: bool) -> Rows:
         """The rows of X, wherever they are, checked once and for all."""

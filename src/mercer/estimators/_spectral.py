@@ -180,20 +180,18 @@ class SpectralInput(Door):
         # A row is its own nearest: with one neighbor none would be tied to another.
         return min(n, max(most, 2))
 
-    def _functions(self, X, then: Callable, tail: tuple[int, ...]) -> Any:
+    def _functions(self, X, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> Any:
         """What is made of the functions at the rows of X, ``then(V)``; lazily of Dask rows."""
         rows = self._open(X, reset=False)
-        array, is_graph = in_memory(rows), self.affinity_ in NEIGHBORS
-        if array is None and not is_graph:
-            return rows.map(at_rows(self.map_, then, tail))
+        if self.affinity_ not in NEIGHBORS:
+            return rows.map(at_rows(self.map_, then, tail, dtype))
         array = rows.as_array("A graph of neighbors", instead="pass some of them at a time")
         self.kernel_.check(array)
         if not array.shape[0]:
             raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
-        if is_graph:
-            if self.graph_.points is not None:
-                check_range(array, "Neighbors")
-            array = self.graph_.rows(array, self._search_engine())
+        if self.graph_.points is not None:
+            check_range(array, "Neighbors")
+        array = self.graph_.rows(array, self._search_engine())
         return restore(then(self.map_.functions(array)), X)
 
     @property
@@ -343,9 +341,10 @@ class SpectralInput(Door):
         return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked
 
 
-def at_rows(map_: Any, then: Callable, tail: tuple[int, ...]) -> OfExpansion:
+def at_rows(map_: Any, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> OfExpansion:
     """What is made of functions, ``then(V)``, as a function of rows."""
-    return OfExpansion(map_, partial(made_of, then), tail, "coordinates")
+    title = "coordinates" if tail else "label"
+    return OfExpansion(map_, partial(made_of, then), tail, title, dtype)
 
 
 def made_of(then: Callable, map_: Any, rows: Any) -> Any:

@@ -31,7 +31,7 @@ from ._checks import FADING, FROM_0, Flag, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from .kernel_pca import KernelPCA
-from .novelty import Detector, rounding_at
+from .novelty import Detector, rounding_at, unjudged
 
 # Blocks of time that are held out in turn. Of five, models of the other four know less of normal
 # operation than the final one: limits let .82 % of rows through in place of .90 (memory .7).
@@ -241,8 +241,11 @@ class ProcessMonitor(Detector):
 
     def score_samples(self, X: Array) -> Array:
         """Minus the larger of T-squared and SPE over their limits, (n,): below -1 is an alarm."""
+        return self._judged(X, "score", unjudged)
+
+    def _judged(self, X, title: str, judge: Callable, dtype: Any = None) -> Any:
         ratios = self.chart(X, explain=False).ratios
-        return restore(-ratios.max(axis=1), X)
+        return restore(judge(-ratios.max(axis=1), self.offset_), X)
 
     @property
     def offset_(self) -> float:

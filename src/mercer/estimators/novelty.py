@@ -1,6 +1,8 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY
+from functools import partial
 from math import isqrt
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
@@ -9,13 +11,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe, FourierGrid
-from ..compute import is_sparse, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array, is_dask
+from ..compute import is_sparse, parse_bytes, to_numpy
+from ..compute.arrays import Array
 from ..exceptions import tell, trials
-from ..files import is_cluster_table
 from ..fitting.expansion import KernelExpansion, OfExpansion
 from ..kernels import KERNELS, Kernel
-from ..rows import in_memory
+from ..rows import float_type, in_type
 from ._checks import AT_LEAST_1, SHARE, Interval, Share, names_of_parameters
 from ._door import Door, Fitted, PointKernel, all_or_nothing, kept
 from ._output import certificate_of
@@ -53,21 +54,12 @@ class Detector(OutlierMixin, Door):
     device: Any = None
 
     def decision_function(self, X: Array) -> Array:
-        """Scores from the threshold, (n,): negative for novel rows."""
-        scores = self.score_samples(X)
-        if is_cluster_table(X):
-            raise ValueError(
-                "Results for a table on a cluster are columns of it. Use score_samples(X): rows "
-                f"with a score below offset_, {self.offset_:.6g}, are novel."
-            )
-        return scores - self.offset_
+        """Scores from the threshold, (n,), where `score_samples` has them: negative if novel."""
+        return self._judged(X, "decision", above)
 
     def predict(self, X: Array) -> Array:
-        """1 for normal rows and -1 for novel ones, (n,); of Dask rows a lazy array."""
-        decision = self.decision_function(X)
-        if is_dask(decision):
-            return 2 * (decision >= 0) - 1
-        return restore(np.where(to_numpy(decision) >= 0, 1, -1), X)
+        """1 for normal rows and -1 for novel ones, (n,), where `score_samples` has scores."""
+        return self._judged(X, "label", verdicts, int)
 
     def _within_reach(self, threshold: float, errors: Array, model: KernelPCA) -> float:
         """The threshold, at most the error of a row far from all others."""
@@ -225,11 +217,12 @@ class NoveltyDetector(Detector):
 
         Of Dask rows a lazy array, of a table on a cluster the table with a column "score".
         """
+        return self._judged(X, "score", unjudged)
+
+    def _judged(self, X, title: str, judge: Callable, dtype: Any = None) -> Any:
         rows = self._open(X, reset=False)
-        array = in_memory(rows)
-        if array is None:
-            return rows.map(OfExpansion(self.model_.expansion_, minus_errors, (), "score"))
-        return restore(-self.model_.reconstruction_error(array), X)
+        verb = partial(judged, judge=judge, offset=self.offset_)
+        return rows.map(OfExpansion(self.model_.expansion_, verb, (), title, dtype))
 
     def _typical(self, X, rows, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
@@ -263,9 +256,24 @@ class NoveltyDetector(Detector):
         return least(errors_at(model, X, rows), n - int(share * n))
 
 
-def minus_errors(expansion: KernelExpansion, rows: Any) -> Array:
-    """Minus the squared distance of rows to what the components explain."""
-    return -expansion.squared_errors(rows)
+def judged(expansion: KernelExpansion, rows: Any, judge: Callable, offset: float) -> Array:
+    """What is made of scores in the type of the rows."""
+    return judge(in_type(-expansion.squared_errors(rows), float_type(rows)), offset)
+
+
+def unjudged(scores: Array, offset: float) -> Array:
+    """The scores themselves."""
+    return scores
+
+
+def above(scores: Array, offset: float) -> Array:
+    """Scores from the threshold."""
+    return scores - offset
+
+
+def verdicts(scores: Array, offset: float) -> Array:
+    """1 at the threshold or above, else -1."""
+    return 2 * (above(scores, offset) >= 0) - 1
 
 
 def split(n, share, rng):

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe
 from ..compute import Array, Same, restore, row_blocks, to_numpy
-from ..compute.arrays import is_dask
 from ..exceptions import ModelFileError, tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions, eigengaps
@@ -313,7 +312,7 @@ class SpectralClustering(
         found = self._assigned(result.map.functions(sample), gaps, sample)
         rule, seen = found["assignment_"], found["labels_"]
         del sample, found  # the labels may need their room
-        labels = whole_numbers(task.rows.map(at_rows(result.map, rule.labels, ())))
+        labels = task.rows.map(at_rows(result.map, rule.labels, (), np.int32))
         shared |= {"assignment_": rule, "labels_": labels}
         if lazy:
             coordinates = at_rows(result.map, rule.coordinates, (rule.n_columns,))
@@ -381,7 +380,7 @@ class SpectralClustering(
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
         check_is_fitted(self)
-        return whole_numbers(self._functions(X, self.assignment_.labels, ()))
+        return self._functions(X, self.assignment_.labels, (), np.int32)
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -403,18 +402,3 @@ class SpectralClustering(
         super()._complete()
         if self.assignment_.n_columns > self.eigenvalues_.size:
             raise ModelFileError("clusters in more eigenvectors than there are")
-
-
-def whole_numbers(labels: Any) -> Any:
-    """Labels as whole numbers, where they are one array or a lazy one.
-
-    An array of floats is taken over: what fits the budget once may not fit it twice.
-    """
-    if is_dask(labels):
-        return labels.astype(int)
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind != "f":
-        return labels
-    whole = labels.view(f"i{labels.itemsize}")
-    for block in row_blocks(len(labels), TURNED_ROWS):
-        whole[block] = labels[block].astype(whole.dtype)
-    return whole

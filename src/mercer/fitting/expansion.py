@@ -109,12 +109,15 @@ class OfExpansion(RowFunction):
         The shape of one row's result.
     title : str
         What progress says is being made.
+    dtype : type or None
+        Of the results; None for that of the rows.
     """
 
     expansion: KernelExpansion
     verb: Callable
     tail: tuple[int, ...]
     title: str
+    dtype: Any = None
 
     def __call__(self, rows, first):
         self.expansion.basis.kernel.check(rows)

@@ -214,7 +214,7 @@ class Placing:
     def of_rows(self) -> OfExpansion:
         """The coordinates as a function of rows."""
         this: Any = self
-        return OfExpansion(this, Placing.coordinates, (self.map.size,), "coordinates")
+        return OfExpansion(this, Placing.coordinates, (self.map.size,), "coordinates", float)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
 ]
 array.KINDS = KINDS
 
+
+def is_elsewhere(values: Any) -> bool:
+    """Whether rows, or what was made of each, are on a cluster."""
+    return is_dask(values) or is_cluster_table(values)
+
+
 __all__ = [
     "KINDS",
     "ArrayRows",
@@ -77,6 +83,7 @@ __all__ = [
     "float_type",
     "in_memory",
     "in_type",
+    "is_elsewhere",
     "lazy_like",
     "like_of",
     "like_rows",

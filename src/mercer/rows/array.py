@@ -71,7 +71,8 @@ class ArrayRows(Rows):
             from .blocks import BlockRows
 
             return BlockRows(self.array, self.memory).map(function, out, names)
-        return restore(in_type(function(self.array, 0), self.dtype), self.original)
+        results = in_type(function(self.array, 0), function.dtype or self.dtype)
+        return restore(results, self.original)
 
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
         """All points, or the matrix itself where it was given."""
@@ -169,7 +170,7 @@ def float_type(X: Array) -> Any:
 
 
 def in_type(result: Array, dtype: Any) -> Any:
-    """An array of any library in one floating type; numbers too large for it stay as they are."""
+    """An array of any library in one type; numbers too large for single precision stay."""
     xp = array_namespace(result)
     if xp is np:
         if result.dtype == dtype:
@@ -178,4 +179,5 @@ def in_type(result: Array, dtype: Any) -> Any:
             narrow = result.astype(dtype, copy=False)
         lost = dtype == np.float32 and not np.isfinite(narrow).all() and np.isfinite(result).all()
         return result if lost else narrow
-    return xp.astype(result, dtype_in(xp, np.dtype(dtype).name), copy=False)
+    name = np.dtype(dtype).name
+    return xp.astype(result, getattr(xp, name) if "int" in name else dtype_in(xp, name), copy=False)

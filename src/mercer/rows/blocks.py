@@ -200,18 +200,19 @@ class BlockRows(Rows):
             if str(source) == str(target) or (both and source.samefile(target)):
                 raise ValueError(f"out={str(out)!r} is the file that is read. Give another name.")
         points, tail = function.expansion.basis.points, function.tail
+        dtype = np.dtype(function.dtype or self.dtype)
 
         def results(blocks):
             for block in blocks:
                 # Tiles take rows of one kind, and landmarks may be dense where new rows are not.
                 part = function(match_sparsity(block, points), 0)
-                yield to_numpy(part).astype(self.dtype, copy=False)
+                yield to_numpy(part).astype(dtype, copy=False)
 
         with self._reading(function.title, self._block) as blocks:
             if out is None:
-                return self._one_array(results(blocks), tail)
+                return self._one_array(results(blocks), tail, dtype)
             held = self.memory // BLOCK_SHARE
-            with open_sink(out, math.prod(tail), self.dtype, names, held=held) as sink:
+            with open_sink(out, math.prod(tail), dtype, names, held=held) as sink:
                 for part in results(blocks):
                     sink.write(part)
             return as_path(out) if isinstance(as_path(out), Path) else str(out)
@@ -283,17 +284,17 @@ class BlockRows(Rows):
                     return None
         return stack_rows(blocks) if blocks else np.empty((0, source.n_columns), source.dtype)
 
-    def _one_array(self, parts, tail) -> np.ndarray:
+    def _one_array(self, parts, tail, dtype) -> np.ndarray:
         """Results of all rows, (n, *tail), or an error where they outgrow the budget."""
-        width, count = math.prod(tail) * self.dtype.itemsize, self.count or 0
+        width, count = math.prod(tail) * dtype.itemsize, self.count or 0
         if 0 < count * width <= self.memory:
             # In their place at once: to join blocks takes as much again.
-            results, first = np.empty((count, *tail), self.dtype), 0
+            results, first = np.empty((count, *tail), dtype), 0
             for part in parts:
                 results[first : first + len(part)] = part[: count - first]
                 first += len(part)
             return results[:first]
-        blocks = [np.empty((0, *tail), self.dtype)]
+        blocks = [np.empty((0, *tail), dtype)]
         while count * width <= self.memory:
             part = next(parts, None)
             if part is None:

@@ -159,18 +159,18 @@ class DaskRows(Rows):
                 f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
                 "write from there, for example transform(X).to_zarr('scores.zarr')."
             )
-        array = self._lazy
+        array, dtype = self._lazy, np.dtype(function.dtype or self.dtype)
         if isinstance(function.expansion.basis, ChunkGram):
             return function.expansion.basis.mapped(function, array)
         return array.map_blocks(
             mapped_chunk,
             function=tasks.constant(function),
             make=self.workers.engine(array.numblocks[0]),
-            dtype_=self.dtype,
-            dtype=self.dtype,
+            dtype_=dtype,
+            dtype=dtype,
             chunks=(array.chunks[0], *((size,) for size in function.tail)),
             drop_axis=() if function.tail else 1,
-            meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
+            meta=np.empty((0,) * (1 + len(function.tail)), dtype),
         )
 
     def _count(self) -> int:

@@ -202,10 +202,15 @@ class ColumnsOf:
         function, points = self.function.moved(self.reader.engine()), self.points
         for batch, rows, _, number in self.reader.blocks(batches, place, first):
             values = to_numpy(function(match_sparsity(rows, points), number))
-            values = values.reshape(len(rows), -1).astype(self.reader.dtype, copy=False)
+            values = values.reshape(len(rows), -1).astype(self.dtype, copy=False)
             columns = [pa.array(np.ascontiguousarray(column)) for column in values.T]
             names = [*batch.schema.names, *self.names]
             yield pa.RecordBatch.from_arrays([*batch.columns, *columns], names=names)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the columns."""
+        return np.dtype(self.function.dtype or self.reader.dtype)
 
     @property
     def points(self) -> Any:

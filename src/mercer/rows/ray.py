@@ -81,7 +81,7 @@ def scored(table, work) -> Any:
     if batches:
         return pa.Table.from_batches(batches)
     for name in work.names:
-        table = table.append_column(name, pa.array([], work.reader.dtype.name.replace("64", "")))
+        table = table.append_column(name, pa.array([], pa.from_numpy_dtype(work.dtype)))
     return table
 
 

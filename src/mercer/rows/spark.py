@@ -66,7 +66,9 @@ class SparkRows(FrameRows):
 
     def _with_columns(self, work: ColumnsOf) -> Any:
         types = needed("pyspark.sql.types", "spark")
-        kind = types.FloatType() if self.dtype == "float32" else types.DoubleType()
+        kind = needed("pyspark.sql.pandas.types", "spark").from_arrow_type(
+            needed("pyarrow", "files").from_numpy_dtype(work.dtype)
+        )
         fields = [types.StructField(name, kind, False) for name in work.names]
         schema = types.StructType([*self.frame.schema.fields, *fields])
         names = list(self.types)

@@ -49,7 +49,7 @@ class Centers(Assignment):
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
         distances = (self.centers**2).sum(axis=1) - 2 * self.coordinates(V) @ self.centers.T
-        return distances.argmin(axis=1)
+        return distances.argmin(axis=1).astype(np.int32)
 
 
 class OfRotation(Assignment):
@@ -81,7 +81,7 @@ class Rotated(OfRotation):
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
         rows = unit_rows(V[:, : self.n_columns] * self.scale)
-        return (rows @ self.rotation).argmax(axis=1)
+        return (rows @ self.rotation).argmax(axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Pivoted(OfRotation):
 
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
-        return np.abs(V[:, : self.n_columns] @ self.rotation).argmax(axis=1)
+        return np.abs(V[:, : self.n_columns] @ self.rotation).argmax(axis=1).astype(np.int32)
 
 
 def by_kmeans(V: Array, n_clusters: int, n_init: int, seed: np.random.RandomState) -> Centers:
