@@ -11,7 +11,7 @@ from mercer import DiffusionMap, SpectralClustering, SpectralEmbedding
 from mercer.compute import make_engine
 from mercer.exceptions import MercerWarning
 from mercer.spectral.graph import NeighborGraph
-from mercer.spectral.neighbors import nearest, neighbors_of_all, search_way
+from mercer.spectral.neighbors import Screen, nearest, neighbors_of_all, search_way
 
 
 def drawn(trial):
@@ -48,13 +48,19 @@ def test_exact_neighbors(engine, trial):
     assert all(np.unique(row).size == k for row in index)
 
 
-@pytest.mark.parametrize("trial", range(6))
+@pytest.mark.parametrize("trial", range(12))
 def test_neighbors_of_sparse_rows(trial):
-    rng = generator(trial)
-    X = sparse.random(200, 300, 0.05, "csr", rng=rng, dtype=rng.choice([np.float32, np.float64]))
-    distances = nearest(X, X, 9, make_engine(memory=10**7))[1]
-    expected = np.sort(cdist(X.toarray(), X.toarray()), axis=1)[:, :9]
-    np.testing.assert_allclose(distances, expected, rtol=1e-6, atol=1e-7)
+    rng, X, k = drawn(trial + 40)
+    X = np.where(rng.random(X.shape) < 0.3, X, 0)
+    D = np.stack([np.linalg.norm((X.astype(float) - x), axis=1) for x in X.astype(float)])
+    X = sparse.csr_matrix(X)
+    index, distances = nearest(X, X, k, make_engine(memory=10**7))
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :k], rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(distances, np.take_along_axis(D, index, 1), rtol=1e-9, atol=1e-300)
+    radii = distances[:, -1] * 1.01
+    i, j, d = Screen(X, make_engine(memory=10**7)).within(X, radii)
+    np.testing.assert_array_equal(sparse.coo_matrix((d >= 0, (i, j)), D.shape).toarray(), radii > D)
+    np.testing.assert_allclose(d, D[i, j], rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("columns", [2, 40])
