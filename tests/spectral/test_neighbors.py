@@ -203,3 +203,14 @@ def test_ties_of_next_to_nothing_join_no_pieces(kind, seed):
     np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_, rtol=1e-7)
     for found, expected in zip(model.embedding_[:n].T, alone.embedding_.T, strict=True):
         assert abs(np.corrcoef(found, expected)[0, 1]) >= 1 - 1e-6
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_more_pieces_than_clusters(trial):
+    """Rows of pieces that no vector tells apart are zero, and training rows keep their labels."""
+    rng = generator(140 + trial)
+    X = rng.standard_normal((int(rng.integers(100, 500)), int(rng.integers(2, 7))))
+    model = SpectralClustering(int(rng.integers(2, 7)), affinity="nearest_neighbors", n_neighbors=2)
+    model.set_params(neighbor_weights="uniform", random_state=0).fit(X)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

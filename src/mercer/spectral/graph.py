@@ -203,11 +203,11 @@ class GraphArpack(Solver):
 
     def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
         """The pieces, then ARPACK on what is orthogonal to them."""
-        n = operator.shape[0]
-        if n <= max(DENSE_ROWS, 2 * n_components):
-            return Dense().solve(operator, n_components, rng, tol, report)
-        P = piece_vectors(operator)[:, :n_components]
+        n, P = operator.shape[0], piece_vectors(operator)[:, :n_components]
         k, U = P.shape[1], P.toarray()
+        # Of more pieces than vectors rounding would give each row some of all.
+        if k < n_components and n <= max(DENSE_ROWS, 2 * n_components):
+            return Dense().solve(operator, n_components, rng, tol, report)
         values, pairs = np.ones(k), Eigenpairs(np.ones(k), U, np.zeros(k))
         if k < n_components:
             pairs = Arpack(self.max_iter, form=False).solve(
