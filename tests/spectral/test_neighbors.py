@@ -136,6 +136,8 @@ def test_given_neighbors_are_those_of_rows(ties, trial):
         assert abs(given.affinity_matrix_ - rows.affinity_matrix_).max() <= 1e-12
         np.testing.assert_allclose(np.abs(given.embedding_), np.abs(rows.embedding_), atol=1e-6)
         np.testing.assert_allclose(given.transform(D), given.embedding_, atol=1e-6)
+        few = tuple(part[:9] for part in D) if isinstance(D, tuple) else D[:9]
+        np.testing.assert_allclose(given.transform(few), given.embedding_[:9], atol=1e-6)
     # All that are given, of any number a row: here without a row's distance to itself.
     ragged = kneighbors_graph(X, k, mode="distance").multiply(cdist(X, X) < 2.5).tocsr()
     ragged = ragged + sparse.diags(np.full(len(X) - 1, 0.1), 1)
@@ -160,6 +162,13 @@ def test_given_neighbors_are_those_of_rows(ties, trial):
 def test_bad_pairs(pair):
     with pytest.raises(ValueError, match=r"pair \(indices, distances\)"):
         SpectralEmbedding(affinity="precomputed_nearest_neighbors").fit(pair)
+
+
+def test_neighbors_given_twice():
+    index, distances = np.tile([0, 1, 2], (6, 1)), np.ones((6, 3))
+    index[4, 0] = 2
+    with pytest.raises(ValueError, match="Row 4 of the given neighbors has one of them twice"):
+        SpectralEmbedding(affinity="precomputed_nearest_neighbors").fit((index, distances))
 
 
 def test_negative_distances():
