@@ -150,31 +150,33 @@ def transform(
     key_added : str or None, default=None
         What they are called here.
     """
-    how = reference.uns[key]["params"]
+    how = slot(reference, "uns", key)["params"]
     if how["rows"] != "cells":
         raise ValueError(
             f"{key!r} was made from a given graph, and the graph does not have the new cells. Fit "
             "again with use_rep or layer, which make a graph from the cells."
         )
-    layer, use_rep = how["layer"] or None, how["use_rep"] or None
-    genes = np.asarray(how["genes"], dtype=object)
-    if use_rep is None:
-        missing = [gene for gene in genes if gene not in adata.var_names]
-        if missing:
+    genes, columns = np.asarray(how["genes"], dtype=object), None
+    if not how["use_rep"]:
+        if not adata.var_names.is_unique:
+            raise ValueError("Genes must have different names: adata.var_names_make_unique().")
+        columns = adata.var_names.get_indexer(genes)
+        missing = genes[columns < 0]
+        if missing.size:
             raise ValueError(
-                f"{len(missing)} of {genes.size} genes of the model are missing, {missing[0]!r} "
+                f"{missing.size} of {genes.size} genes of the model are missing, {missing[0]!r} "
                 "first. Pass cells with the same genes."
             )
-        adata_genes = adata[:, list(genes)]
-        rows = adata_genes.X if layer is None else adata_genes.layers[layer]
-    else:
-        rows = adata.obsm[use_rep]
-    adata.obsm[key_added or key] = np.asarray(model.transform(plain(rows)))
+    rows = cells_of(adata, how["layer"] or None, how["use_rep"] or None, columns)
+    adata.obsm[key_added or key] = np.asarray(model.transform(rows))
 
 
 def embedded(adata, model, neighbors_key, use, where, key_added) -> Any:
     """A model fitted to the graph of an object, or to its cells, with its results written."""
     name = neighbors_key or "neighbors"
+    root = adata.uns.get("iroot") if isinstance(model, DiffusionMap) else None
+    if root is not None and not 0 <= int(root) < adata.n_obs:
+        raise ValueError(f"uns['iroot'] is {root}, and cells go from 0 to {adata.n_obs - 1:,}.")
     if use not in ("connectivities", "distances"):
         raise ValueError(f"use={use!r} must be 'connectivities' or 'distances'.")
     given = adata.uns.get(name, {}).get(f"{use}_key", use if name == "neighbors" else None)
@@ -191,8 +193,8 @@ def embedded(adata, model, neighbors_key, use, where, key_added) -> Any:
         model.set_params(affinity="nearest_neighbors").fit(rows)
     adata.obsm[key_added] = np.asarray(model.embedding_)
     note(adata, key_added, model, {"eigenvalues": model.eigenvalues_}, layer, use_rep, mask)
-    if isinstance(model, DiffusionMap) and "iroot" in adata.uns:
-        adata.obs["dpt_pseudotime"] = pseudotime(model, int(adata.uns["iroot"]))
+    if root is not None:
+        adata.obs["dpt_pseudotime"] = pseudotime(model, int(root))
     return model
 
 
@@ -235,7 +237,7 @@ def rows_of(adata, layer, use_rep, mask_var) -> tuple[Any, np.ndarray]:
     """The cells as rows, and the genes that are their columns."""
     everything = np.ones(adata.n_vars, bool)
     if use_rep is not None:
-        return plain(adata.obsm[use_rep]), everything
+        return cells_of(adata, layer, use_rep, None), everything
     if isinstance(mask_var, str):
         column = HIGHLY_VARIABLE if mask_var == "auto" else mask_var
         if column in adata.var:
@@ -247,15 +249,33 @@ def rows_of(adata, layer, use_rep, mask_var) -> tuple[Any, np.ndarray]:
     mask = everything if mask_var is None else np.asarray(mask_var, dtype=bool)
     if mask.shape != everything.shape or not mask.any():
         raise ValueError(f"mask_var must choose some of {adata.n_vars:,} genes.")
-    source = adata.X if layer is None else adata.layers[layer]
-    if adata.isbacked and layer is None:
+    return cells_of(adata, layer, use_rep, None if mask.all() else mask), mask
 
-        def blocks():
-            for start in range(0, adata.n_obs, BLOCK_CELLS):
-                yield plain(source[start : start + BLOCK_CELLS])[:, mask]
 
-        return blocks, mask
-    return plain(source if mask.all() else source[:, mask]), mask
+def cells_of(adata, layer, use_rep, columns) -> Any:
+    """The cells as rows of some columns, or of all for None; those of a file in blocks."""
+    if use_rep is not None:
+        return plain(slot(adata, "obsm", use_rep))
+    source = adata.X if layer is None else slot(adata, "layers", layer)
+    if source is None:
+        raise ValueError("The object has no X. Name a layer or use_rep.")
+    if not adata.isbacked or layer is not None:
+        return plain(source if columns is None else source[:, columns])
+
+    def blocks():
+        for start in range(0, adata.n_obs, BLOCK_CELLS):
+            rows = plain(source[start : start + BLOCK_CELLS])
+            yield rows if columns is None else rows[:, columns]
+
+    return blocks
+
+
+def slot(adata, group: str, key: str) -> Any:
+    """What an object has under a key."""
+    there = getattr(adata, group)
+    if key not in there:
+        raise ValueError(f"There is no {key!r} in {group}. Choose one of {sorted(there)}.")
+    return there[key]
 
 
 def plain(rows) -> Any:

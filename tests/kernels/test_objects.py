@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import oracle
+import pandas as pd
 import pytest
 from contracts import generator
 
@@ -158,8 +159,10 @@ def test_what_objects_cannot_do(tmp_path):
         model.inverse_transform(model.transform(words(3)))
     with pytest.raises(ValueError, match="checkpoint"):
         KernelPCA(2, kernel=BlockFunction(spectrum), checkpoint=tmp_path / "c").fit(words(20))
-    with pytest.raises(ValueError, match="list or array of objects"):
-        model.transform("one")
+    table = pd.DataFrame({"word": words(5), "other": words(5, 1)})
+    for wrong in ("one", b"one", table, dict(table), set(words(5)), (word for word in words(5))):
+        with pytest.raises(ValueError, match="list or array of objects"):
+            model.transform(wrong)
     params = KernelPCA(2, kernel=BlockFunction(spectrum)).get_params()
     assert params["kernel__definite"] is False
 

@@ -1,5 +1,6 @@
 """AnnData objects: rows in, results beside the cells, the same as of the estimators."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -74,6 +75,26 @@ def test_backed_files_are_read_in_blocks(dense, tmp_path, monkeypatch):
     for a, b in zip(backed.obsm["X_kpca"].T, exact.T, strict=True):
         assert abs(np.corrcoef(a, b)[0, 1]) >= 0.99
     backed.file.close()
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_new_cells_of_a_file_are_placed_in_blocks(dense, tmp_path):
+    adata, X, _ = drawn(6, d=100, dense=dense)
+    settings = {"kernel": "linear", "memory": "4MB"}
+    model = cells.kernel_pca(adata, 3, mask_var=None, **settings)
+    again = generator(7).integers(0, 200, 60_000)
+    cells_there = X[again][:, ::-1] if dense else sparse.csr_matrix(X[again][:, ::-1])
+    ad.AnnData(cells_there, var=adata.var[::-1]).write_h5ad(tmp_path / "new.h5ad")
+    new = ad.read_h5ad(tmp_path / "new.h5ad", backed="r")
+    tracemalloc.start()
+    try:
+        cells.transform(new, model, adata)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= X[again].nbytes
+    np.testing.assert_allclose(new.obsm["X_kpca"], adata.obsm["X_kpca"][again], atol=1e-4)
+    new.file.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -163,4 +184,20 @@ def test_what_is_not_there():
         cells.diffusion_map(adata, neighbors_key="mine")
     with pytest.raises(ValueError, match="must be 'connectivities' or 'distances'"):
         cells.diffusion_map(adata, use="ties")
+    model = cells.kernel_pca(adata, 2)
+    with pytest.warns(UserWarning, match="not unique"):
+        same = adata[:, [0, 0, *range(1, 30)]].copy()
+    for wrong, match in (
+        (lambda: cells.kernel_pca(adata, use_rep="X_umap"), r"no 'X_umap' in obsm.*'X_pca'"),
+        (lambda: cells.kernel_pca(adata, layer="raw"), r"no 'raw' in layers.*'counts'"),
+        (lambda: cells.transform(adata, model, adata, key="X"), r"no 'X' in uns.*'X_kpca'"),
+        (lambda: cells.transform(same, model, adata), "Genes must have different names"),
+        (lambda: cells.kernel_pca(ad.AnnData(obs=adata.obs, var=adata.var)), "has no X"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            wrong()
+    for root in (-1, 200):
+        adata.uns["iroot"] = root
+        with pytest.raises(ValueError, match=f"'iroot'. is {root}, and cells go from 0 to 199"):
+            cells.diffusion_map(adata, use_rep="X_pca")
     assert DiffusionMap().density_power == 0.5

@@ -11,7 +11,7 @@ from mercer import DiffusionMap, SpectralClustering, SpectralEmbedding
 from mercer.compute import make_engine
 from mercer.exceptions import MercerWarning
 from mercer.spectral.graph import NeighborGraph
-from mercer.spectral.neighbors import nearest, neighbors_of_all, search_way
+from mercer.spectral.neighbors import Screen, nearest, neighbors_of_all, search_way
 
 
 def drawn(trial):
@@ -48,13 +48,19 @@ def test_exact_neighbors(engine, trial):
     assert all(np.unique(row).size == k for row in index)
 
 
-@pytest.mark.parametrize("trial", range(6))
+@pytest.mark.parametrize("trial", range(12))
 def test_neighbors_of_sparse_rows(trial):
-    rng = generator(trial)
-    X = sparse.random(200, 300, 0.05, "csr", rng=rng, dtype=rng.choice([np.float32, np.float64]))
-    distances = nearest(X, X, 9, make_engine(memory=10**7))[1]
-    expected = np.sort(cdist(X.toarray(), X.toarray()), axis=1)[:, :9]
-    np.testing.assert_allclose(distances, expected, rtol=1e-6, atol=1e-7)
+    rng, X, k = drawn(trial + 40)
+    X = np.where(rng.random(X.shape) < 0.3, X, 0)
+    D = np.stack([np.linalg.norm((X.astype(float) - x), axis=1) for x in X.astype(float)])
+    X = sparse.csr_matrix(X)
+    index, distances = nearest(X, X, k, make_engine(memory=10**7))
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :k], rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(distances, np.take_along_axis(D, index, 1), rtol=1e-9, atol=1e-300)
+    radii = distances[:, -1] * 1.01
+    i, j, d = Screen(X, make_engine(memory=10**7)).within(X, radii)
+    np.testing.assert_array_equal(sparse.coo_matrix((d >= 0, (i, j)), D.shape).toarray(), radii > D)
+    np.testing.assert_allclose(d, D[i, j], rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("columns", [2, 40])
@@ -130,6 +136,8 @@ def test_given_neighbors_are_those_of_rows(ties, trial):
         assert abs(given.affinity_matrix_ - rows.affinity_matrix_).max() <= 1e-12
         np.testing.assert_allclose(np.abs(given.embedding_), np.abs(rows.embedding_), atol=1e-6)
         np.testing.assert_allclose(given.transform(D), given.embedding_, atol=1e-6)
+        few = tuple(part[:9] for part in D) if isinstance(D, tuple) else D[:9]
+        np.testing.assert_allclose(given.transform(few), given.embedding_[:9], atol=1e-6)
     # All that are given, of any number a row: here without a row's distance to itself.
     ragged = kneighbors_graph(X, k, mode="distance").multiply(cdist(X, X) < 2.5).tocsr()
     ragged = ragged + sparse.diags(np.full(len(X) - 1, 0.1), 1)
@@ -154,6 +162,13 @@ def test_given_neighbors_are_those_of_rows(ties, trial):
 def test_bad_pairs(pair):
     with pytest.raises(ValueError, match=r"pair \(indices, distances\)"):
         SpectralEmbedding(affinity="precomputed_nearest_neighbors").fit(pair)
+
+
+def test_neighbors_given_twice():
+    index, distances = np.tile([0, 1, 2], (6, 1)), np.ones((6, 3))
+    index[4, 0] = 2
+    with pytest.raises(ValueError, match="Row 4 of the given neighbors has one of them twice"):
+        SpectralEmbedding(affinity="precomputed_nearest_neighbors").fit((index, distances))
 
 
 def test_negative_distances():
@@ -197,3 +212,14 @@ def test_ties_of_next_to_nothing_join_no_pieces(kind, seed):
     np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_, rtol=1e-7)
     for found, expected in zip(model.embedding_[:n].T, alone.embedding_.T, strict=True):
         assert abs(np.corrcoef(found, expected)[0, 1]) >= 1 - 1e-6
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_more_pieces_than_clusters(trial):
+    """Rows of pieces that no vector tells apart are zero, and training rows keep their labels."""
+    rng = generator(140 + trial)
+    X = rng.standard_normal((int(rng.integers(100, 500)), int(rng.integers(2, 7))))
+    model = SpectralClustering(int(rng.integers(2, 7)), affinity="nearest_neighbors", n_neighbors=2)
+    model.set_params(neighbor_weights="uniform", random_state=0).fit(X)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

@@ -224,7 +224,8 @@ class SpectralInput(Door):
 
     def _open(self, X, *, reset: bool) -> Rows:
         if self.affinity == "precomputed_nearest_neighbors" and isinstance(X, tuple):
-            X = given_neighbors(*X) if len(X) == 2 else X
+            n = None if reset else self.n_features_in_
+            X = given_neighbors(*X, n) if len(X) == 2 else X
         if reset and self.affinity in ("auto", "nearest_neighbors") and is_on_device(X):
             self._search_device = X.device
         rows = super()._open(X, reset=reset)

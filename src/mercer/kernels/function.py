@@ -2,6 +2,7 @@
 returned.
 """
 
+from collections.abc import Mapping, Set
 from copy import copy
 from dataclasses import dataclass
 from inspect import signature
@@ -316,10 +317,12 @@ def sequence(X: Any) -> Any:
         return list(sound_sparse(X).tocsr())
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim):
         return X
-    if isinstance(X, str | np.ndarray) or not hasattr(X, "__len__"):
+    # Going through a table or a dictionary gives names, and sets have no order.
+    table = hasattr(X, "columns") or isinstance(X, Mapping | Set)
+    if table or isinstance(X, str | bytes | np.ndarray) or not hasattr(X, "__len__"):
+        kind, column = type(X).__name__, "list(X[name]) of one column" if table else "list(X)"
         raise ValueError(
-            f"A list or array of objects is expected, and X is of type {type(X).__name__}. "
-            "Pass list(X)."
+            f"A list or array of objects is expected, and X is of type {kind}. Pass {column}."
         )
     return list(X)
 

@@ -134,18 +134,24 @@ def distance_matrix(index, distances, n: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(parts, shape=(rows, n))
 
 
-def given_neighbors(index: Any, distances: Any) -> sparse.csr_matrix:
-    """Distances to given neighbors, two arrays (n, k), as a sparse matrix (n, n)."""
+def given_neighbors(index: Any, distances: Any, n: int | None = None) -> sparse.csr_matrix:
+    """Distances to given neighbors among n rows, two arrays (b, k), as a sparse matrix (b, n)."""
     index, distances = np.asarray(index), np.asarray(distances, dtype=float)
-    n = len(index)
+    n = len(index) if n is None else n
     numbers = index.ndim == 2 and index.size and index.dtype.kind in "iu"
     if not numbers or index.shape != distances.shape or index.min() < 0 or index.max() >= n:
         types = f"{index.shape} of type {index.dtype} and {distances.shape}"
         numbers = f", with indices from {index.min()} to {index.max()}" if numbers else ""
         raise ValueError(
             "Given neighbors must be a pair (indices, distances), in this order, of arrays of one "
-            "shape, (n_samples, n_neighbors), with whole row numbers below n_samples. Got shapes "
+            f"shape, (n_samples, n_neighbors), with whole row numbers below {n:,}. Got shapes "
             f"{types}{numbers}."
+        )
+    twice = np.flatnonzero((np.diff(np.sort(index, axis=1), axis=1) == 0).any(axis=1))
+    if twice.size:
+        raise ValueError(
+            f"Row {twice[0]} of the given neighbors has one of them twice. Give each row once, "
+            "with one distance."
         )
     return distance_matrix(index, distances, n)
 
@@ -203,11 +209,11 @@ class GraphArpack(Solver):
 
     def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
         """The pieces, then ARPACK on what is orthogonal to them."""
-        n = operator.shape[0]
-        if n <= max(DENSE_ROWS, 2 * n_components):
-            return Dense().solve(operator, n_components, rng, tol, report)
-        P = piece_vectors(operator)[:, :n_components]
+        n, P = operator.shape[0], piece_vectors(operator)[:, :n_components]
         k, U = P.shape[1], P.toarray()
+        # Of more pieces than vectors rounding would give each row some of all.
+        if k < n_components and n <= max(DENSE_ROWS, 2 * n_components):
+            return Dense().solve(operator, n_components, rng, tol, report)
         values, pairs = np.ones(k), Eigenpairs(np.ones(k), U, np.zeros(k))
         if k < n_components:
             pairs = Arpack(self.max_iter, form=False).solve(

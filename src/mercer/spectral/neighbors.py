@@ -192,7 +192,7 @@ class Screen:
 
     def scaled(self, X) -> Array:
         """Rows in units, about the origin that keeps rounding small."""
-        return (X if self.sparse else wide(X) - self.origin) / self.unit
+        return (wide(X) if self.sparse else wide(X) - self.origin) / self.unit
 
     def ordered(self, X, kept, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest of the rows of Z numbered `kept`, and their distances, nearest first."""
@@ -251,15 +251,17 @@ class Screen:
 
     def _measured(self, X, kept) -> np.ndarray:
         """Distances of rows of X to the rows of Z numbered `kept`, in double precision."""
-        X = self._placed(X)
+        X, Z = wide(self._placed(X)), wide(self.Z[kept.ravel()])
         if self.sparse:
-            D = X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - self.Z[kept.ravel()]
-            return self.lengths(D).reshape(kept.shape)
-        D = (wide(self.Z[kept.ravel()]).reshape(*kept.shape, -1) - wide(X)[:, None]) / self.unit
+            D = (X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - Z) / self.unit
+            return self.lengths(D).reshape(kept.shape) * self.unit
+        D = (Z.reshape(*kept.shape, -1) - X[:, None]) / self.unit
         return to_numpy(array_namespace(D).linalg.vector_norm(D, axis=2)) * self.unit
 
 
 def wide(X) -> Array:
-    """Dense rows in double precision."""
+    """Rows in double precision."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
     xp = array_namespace(X)
     return xp.astype(X, xp.float64, copy=False)
