@@ -343,7 +343,8 @@ class Learned(NamedTuple):
     def of(cls, monitor: ProcessMonitor, rows, kernel: Kernel, rng) -> "Learned":
         """Learn from rows."""
         mean, scaling = scaling_of(rows, monitor.whiten)
-        model = monitor._model(*rows.shape, rng, kernel=kernel, gamma=None)
+        n, d = rows.shape
+        model = monitor._model(n, d, rng, kernel=kernel, gamma=None)
         return cls(mean, scaling, model.fit((rows - mean) @ scaling))
 
     def statistics(self, rows) -> np.ndarray:
