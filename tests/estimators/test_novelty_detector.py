@@ -1,6 +1,7 @@
 """Novelty detection: honest false alarms, novel rows found, scikit-learn's conventions."""
 
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import NoveltyDetector
+from mercer import NoveltyDetector, ProcessMonitor
 from mercer.kernels import KERNELS
 
 
@@ -172,6 +173,30 @@ def test_rows_far_from_all_others_are_novel(kernel):
     for detector in (narrow, usual):
         assert np.isfinite(detector.score_samples(far)).all()
         assert (detector.predict(far) == -1).all()
+
+
+FINITE = sorted(n for n, kind in KERNELS.items() if kind.encoder is None and kind().rank(4))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [NoveltyDetector, partial(ProcessMonitor, whiten=False)])
+@pytest.mark.parametrize("kernel", FINITE)
+def test_defaults_leave_an_error_to_kernels_of_few_components(kernel, make, seed):
+    """Of as many components as there are columns every row was explained, without a word."""
+    rng = generator(98, seed)
+    units, ways = 10 ** rng.uniform(-2, 2, 4), np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    flat = rng.standard_normal((600, 4)) * [3, 2, 0.1, 0.1]
+    normal, fresh, off = flat[:300], flat[300:], flat[300:] + [0, 0, 4, 4]
+    detector = make(kernel=kernel, random_state=seed).fit(normal @ ways * units)
+    assert np.mean(detector.predict(fresh @ ways * units) < 0) < 0.2
+    assert np.mean(detector.predict(off @ ways * units) < 0) > 0.2
+
+
+@pytest.mark.parametrize("make", [NoveltyDetector, ProcessMonitor])
+def test_components_that_explain_every_row_are_told(make):
+    rows = generator(99).standard_normal((300, 4))
+    with pytest.warns(UserWarning, match="smaller n_components"):
+        make(4, kernel="linear").fit(rows)
 
 
 def test_known_outliers_set_the_threshold():

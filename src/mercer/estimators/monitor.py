@@ -66,8 +66,9 @@ class ProcessMonitor(Detector):
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Components of normal operation. None is 40, or a quarter of the rows where that is less. A
-        float is the share of variance to keep.
+        Components of normal operation. None is 40, a quarter of the rows, or half of all there can
+        be (half of the sensors for a linear kernel), whichever is least. A float is the share of
+        variance to keep.
 
     kernel : str, Kernel or callable, default="rbf"
         As in `KernelPCA`; "linear" with ``whiten=False`` is the classical chart.
@@ -321,7 +322,7 @@ class ProcessMonitor(Detector):
         scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, self.whiten)[1]
         named = isinstance(self.kernel, str) and KERNELS[self.kernel].metric is not None
         wider = named and isinstance(self.gamma, str) and self.gamma == "auto"
-        return self._model(2, rng)._make_kernel(WIDTH * scaled if wider else scaled)
+        return self._model(2, rows.shape[1], rng)._make_kernel(WIDTH * scaled if wider else scaled)
 
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:
@@ -345,7 +346,8 @@ class Learned(NamedTuple):
     def of(cls, monitor: ProcessMonitor, rows, kernel: Kernel, rng) -> "Learned":
         """Learn from rows."""
         mean, scaling = scaling_of(rows, monitor.whiten)
-        model = monitor._model(len(rows), rng, kernel=kernel, gamma=None)
+        n, d = rows.shape
+        model = monitor._model(n, d, rng, kernel=kernel, gamma=None)
         return cls(mean, scaling, model.fit((rows - mean) @ scaling))
 
     def statistics(self, rows) -> np.ndarray:

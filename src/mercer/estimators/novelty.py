@@ -25,6 +25,8 @@ from .kernel_pca import BasisName, KernelPCA
 
 # The most components of normal rows, and the fewest rows for each of them.
 COMPONENTS, ROWS_PER_COMPONENT = 40, 4
+# Errors below this share of the first variance are rounding.
+EXPLAINED = 1e-10
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
 # was measurable, and outliers up to that share do no harm.
 TRIMMED = 0.1
@@ -64,6 +66,11 @@ class Detector(OutlierMixin, Door):
     def _within_reach(self, threshold: float, errors: Array, model: KernelPCA) -> float:
         """The threshold, at most the error of a row far from all others."""
         far = far_error(model)
+        if far == np.inf and threshold <= EXPLAINED * float(model.explained_variance_[0]):
+            tell(
+                "The components explain all held-out rows without an error, and no other row can "
+                "be told from them by its error. Give a smaller n_components."
+            )
         if threshold > far:
             tell(
                 f"{int(np.sum(errors > far))} of {len(errors)} held-out rows are far from all "
@@ -73,10 +80,9 @@ class Detector(OutlierMixin, Door):
             )
         return min(threshold, far)
 
-    def _model(self, n, rng, **settings: Any) -> KernelPCA:
+    def _model(self, n, d, rng, **settings: Any) -> KernelPCA:
+        """The components of n rows of d columns, to be fitted."""
         r = self.n_components
-        if r is None:
-            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
         kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
         # "median" measures a distance, which only some kernels know.
         named = not isinstance(kernel, Kernel)
@@ -91,7 +97,12 @@ class Detector(OutlierMixin, Door):
         }
         params = self.get_params(deep=False).items()
         shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
-        return KernelPCA(**shared | changes | settings, copy_X=False)
+        model = KernelPCA(**shared | changes | settings, copy_X=False)
+        if r is None:
+            # All components would explain every row there is.
+            half = (model._named_kernel(d).rank(d) or n) // 2
+            model.n_components = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT, half))
+        return model
 
 
 class NoveltyDetector(Detector):
@@ -106,8 +117,9 @@ class NoveltyDetector(Detector):
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Components that describe normal rows; not sensitive between 20 and 80. None is 40, or a
-        quarter of the rows where that is less. A float is the share of variance to keep.
+        Components that describe normal rows; not sensitive between 20 and 80. None is 40, a
+        quarter of the rows, or half of all there can be (half of the columns for a linear kernel),
+        whichever is least. A float is the share of variance to keep.
 
     kernel : str, Kernel or callable, default="rbf"
     gamma : float, "median", "mean" or None, default="median"
@@ -200,7 +212,7 @@ class NoveltyDetector(Detector):
             needed = (1 - self.false_alarms) / (self.false_alarms * n)
             learned, held = split(n, max(self.holdout, min(needed, 0.5)), rng)
             learned = learned[fresh._typical(X, learned, rng)]
-            model = fresh._model(len(learned), rng).fit(X[learned])
+            model = fresh._model(len(learned), X.shape[1], rng).fit(X[learned])
             errors = errors_at(model, X, held)
             normal = len(errors) - int((self.outliers or 0) * len(errors))
             place = order_statistic(normal, self.false_alarms)
@@ -240,12 +252,12 @@ class NoveltyDetector(Detector):
         most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), affordable))
         sample = X[rows[np.sort(rng.permutation(n)[:most])]]
         # Squared distances to the mean of feature space, less its own squared length.
-        kernel = self._model(2, rng)._make_kernel(sample)
+        kernel = self._model(2, X.shape[1], rng)._make_kernel(sample)
         distances = to_numpy(kernel.diag(sample) - 2 * kernel(sample).mean(axis=1))
         chosen = least(distances, max(2, len(distances) // 2))
         for _ in range(CONCENTRATIONS):
             with trials():
-                model = self._model(len(chosen), rng).fit(sample[chosen])
+                model = self._model(len(chosen), X.shape[1], rng).fit(sample[chosen])
             errors, far = to_numpy(model.reconstruction_error(sample)), far_error(model)
             # All rows far from the chosen ones have the same error. A group of many of them is
             # normal, and nearer to the mean than a group of few.
