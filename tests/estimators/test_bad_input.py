@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from contracts import generator
-from hostile import unclear
+from hostile import FOREIGN, unclear
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -579,3 +579,141 @@ def test_neighbors_of_rows_whose_squares_do_not_fit_are_refused(scale):
     for model in (SpectralClustering(2, random_state=0), mercer.SpectralEmbedding(2)):
         with pytest.raises(ValueError, match=r"Neighbors take distances.*Scale the data"):
             model.fit(rows)
+
+
+def broken(A, **parts):
+    """A sparse matrix with other parts than it was made with."""
+    for name, value in parts.items():
+        setattr(A, name, value)
+    return A
+
+
+def torch_of(make):
+    return lambda X: make(pytest.importorskip("torch"), X)
+
+
+def short_chunks(X):
+    array = pytest.importorskip("dask.array").from_array(X, chunks=(7, -1))
+    return array.map_blocks(lambda rows: rows[:3], dtype=float, meta=np.empty((0, 0)))
+
+
+# What no estimator may take for rows, and the words for it.
+MISLEADING = {
+    "LIL with a column too many": (
+        lambda X: broken(
+            sparse.lil_array(X), rows=np.array([[99, 1, 2, 3]] * len(X) + [0], object)[:-1]
+        ),
+        "parts contradict",
+    ),
+    "LIL with lists of other lengths": (
+        lambda X: broken(sparse.lil_array(X), rows=np.array([[0]] * len(X) + [0], object)[:-1]),
+        "different lengths",
+    ),
+    "DIA with more offsets": (
+        lambda X: broken(sparse.dia_array(X), offsets=np.arange(99)),
+        "parts contradict",
+    ),
+    "CSR of masked values": (
+        lambda X: broken(
+            sparse.csr_array(X), data=np.ma.masked_greater(sparse.csr_array(X).data, 1)
+        ),
+        "masked",
+    ),
+    "CSR of texts": (
+        lambda X: broken(sparse.csr_array(X), data=np.full(X.size, "a", object)),
+        "parts contradict",
+    ),
+    "masked rows in a list": (lambda X: [np.ma.masked_greater(row, 0) for row in X], "masked"),
+    "a list of sparse rows": (lambda X: [sparse.csr_array(row[None]) for row in X], r"vstack"),
+    "lists within lists": (lambda X: [[[1.0, 2.0]]] * 9, r"dim 3.*reshape"),
+    "ragged lists within lists": (lambda X: [[[1.0], [3.0, 2.0]]], "of type list|between 1 and 2"),
+    "a date in a cell": (lambda X: spoiled_by(X, pd.Timestamp("2020")), "holds .*Say what"),
+    "ragged blocks": (lambda X: iter([[[1.0, 2.0], [3.0]]]), "between 1 and 2"),
+    "pairs of blocks": (lambda X: iter([(X[:7], X[7:])]), "between 7 and"),
+    "a function of one argument": (lambda X: lambda size: iter([X]), "function without arguments"),
+    "sparse columns of pandas": (
+        lambda X: frame_of(X).astype(pd.SparseDtype(float, np.nan)),
+        r"fill value.*to_dense",
+    ),
+    "a polars series": (
+        lambda X: pytest.importorskip("polars").Series(X[:, 0]),
+        r"Pass .*to_frame",
+    ),
+    "a Dask series": (
+        lambda X: pytest.importorskip("dask.dataframe").from_pandas(frame_of(X))["c0"],
+        "2D|to_frame",
+    ),
+    "Dask chunks of fewer rows": (short_chunks, "has 3 rows|needs all rows"),
+    "a tensor without values": (torch_of(lambda t, X: t.empty(X.shape, device="meta")), "Pass"),
+    "a sparse tensor": (torch_of(lambda t, X: t.tensor(X).to_sparse()), "to_dense"),
+    "a conjugate tensor": (torch_of(lambda t, X: (t.tensor(X) + 1j).conj()), "omplex"),
+    "a nested tensor": (
+        torch_of(lambda t, X: t.nested.nested_tensor([t.tensor(X[0]), t.tensor(X[1, :2])])),
+        "Pass",
+    ),
+}
+
+
+def spoiled_by(X, value):
+    rows = X.astype(object)
+    rows[3, 1] = value
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MISLEADING)
+def test_what_is_no_table_of_numbers_is_refused(name):
+    """A broken LIL matrix ended Python, masks were ignored, others got NumPy's own words."""
+    make, words = MISLEADING[name]
+    for model in ("points", "landmarks", "stream", "isomap"):
+        fitted = clone(EVERY[model]).fit(X)
+        are_batches = model == "stream" and name in ("a list of sparse rows", "lists within lists")
+        for call in (fitted.transform, clone(EVERY[model]).fit)[: 1 if are_batches else 2]:
+            with pytest.raises((ValueError, TypeError), match=words) as caught:
+                result = call(make(X))
+                if hasattr(result, "compute"):
+                    result.compute()
+            assert not FOREIGN.search(str(caught.value)) or name == "a list of sparse rows"
+
+
+def test_tensors_of_types_that_numpy_has_not():
+    torch = pytest.importorskip("torch")
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    for rows in (torch.tensor(X).bfloat16(), torch._neg_view(torch.tensor(X))):
+        expected = model.transform(rows.double().resolve_neg().numpy())
+        np.testing.assert_allclose(model.transform(rows), expected, atol=1e-5)
+        KernelPCA(2, kernel="rbf").fit(rows)
+
+
+MISLEADING_WEIGHTS = {
+    "masked": (lambda w: np.ma.masked_greater(w, 0.5), "masked"),
+    "ragged": (lambda w: [[1.0, 2.0], [3.0]] * (len(w) // 2), "between 1 and 2"),
+    "beyond sums": (lambda w: w * 1e307, "Scale them"),
+    "a function of one argument": (lambda w: lambda size: iter([w]), "function without arguments"),
+}
+
+
+@pytest.mark.parametrize("name", MISLEADING_WEIGHTS)
+@pytest.mark.parametrize("model", ["points", "landmarks", "stream", "supervised"])
+def test_what_is_no_weight_is_refused(model, name):
+    """The mask of masked weights was ignored."""
+    make, words = MISLEADING_WEIGHTS[name]
+    beside = [np.arange(30.0)] if model == "supervised" else []
+    with pytest.raises((ValueError, TypeError), match=words):
+        clone(EVERY[model]).fit(X, *beside, sample_weight=make(np.linspace(0.1, 1, 30)))
+
+
+def test_weights_of_tensors():
+    torch = pytest.importorskip("torch")
+    for w in (torch.ones(30, requires_grad=True), torch.ones(30).bfloat16()):
+        for model in ("points", "stream"):
+            got = clone(EVERY[model]).fit(X, sample_weight=w)
+            np.testing.assert_allclose(got.eigenvalues_, clone(EVERY[model]).fit(X).eigenvalues_)
+
+
+@pytest.mark.parametrize("unit", ["M8[s]", "m8[s]", object])
+def test_a_target_of_dates_is_refused(unit):
+    """Each date was a class of its own, in silence."""
+    y = np.arange(30).astype("M8[D]").astype(unit)
+    with pytest.raises(ValueError, match=r"y holds .*Say what a number is to mean"):
+        clone(EVERY["supervised"]).fit(X, y)

@@ -160,6 +160,10 @@ TABLE = MODELS | {
     "isomap": Isomap(2),
     "local": DiffusionMap(2, affinity="nearest_neighbors", neighbor_weights="local"),
 }
+TABLE |= {
+    name: KernelPCA(2, kernel=name)
+    for name in ("gower", "laplacian", "matern", "rational_quadratic", "sigmoid")
+}
 METHODS = ["transform", "fit_transform", "score_samples", "predict", "decision_function"]
 METHODS += ["reconstruction_error", "score", "denoise", "inverse_transform", "fit_predict"]
 

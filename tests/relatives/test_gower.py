@@ -473,3 +473,20 @@ def test_a_column_that_names_the_rows_is_no_silent_category(n, warned):
         any("'name' has a different category in every row" in str(w.message) for w in heard)
         is warned
     )
+
+
+@pytest.mark.parametrize("dates", ["period", "timestamps", "days"])
+def test_dates_in_columns_of_objects_are_no_categories(dates):
+    when = pd.date_range("2020", periods=9)
+    made = {
+        "period": when.to_period("D"),
+        "timestamps": np.array(list(when), object),
+        "days": [one.date() for one in when],
+    }
+    with pytest.raises(ValueError, match=r"'when' is of type .*Turn dates into numbers"):
+        KernelPCA(2, kernel="gower").fit(pd.DataFrame({"when": made[dates], "size": range(9)}))
+
+
+def test_infinity_is_named_by_its_column():
+    with pytest.raises(ValueError, match="Column 'size' contains infinity"):
+        KernelPCA(2, kernel="gower").fit(pd.DataFrame({"size": [1.0, np.inf, 2.0]}))

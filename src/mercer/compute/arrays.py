@@ -24,6 +24,8 @@ Same = TypeVar("Same", Any, np.ndarray)
 BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
 # Rows read or converted at once where no copy is made.
 WIDE_ROWS = 65536
+# Floating types of torch that NumPy has as well.
+NUMPY_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
 # Entries of sparse rows in a block.
 SPARSE_ENTRIES = 2**18
 
@@ -160,13 +162,30 @@ def to_numpy(X: Array) -> Any:
     if isinstance(X, BlocksOnDemand):
         return to_numpy(X.X)
     if is_torch_array(X):
-        return X.detach().cpu().numpy()
+        return from_torch(X)
     if is_cupy_array(X):
         return X.get()
     try:
         return np.asarray(X)
     except (TypeError, RuntimeError):
         return np.from_dlpack(X)
+
+
+def from_torch(X: Array) -> np.ndarray:
+    """A tensor as a NumPy array; types that NumPy has not, such as bfloat16, in single precision.
+
+    ValueError for one that holds no values, or others than a tensor of numbers has.
+    """
+    try:
+        X = X.detach().cpu().resolve_conj().resolve_neg()
+        if X.dtype.is_floating_point and str(X.dtype) not in NUMPY_FLOATS:
+            X = X.float()
+        return X.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"This tensor of {X.dtype} has no values that NumPy can read ({error}). Pass a dense "
+            "tensor, such as X.to_dense() or X.dequantize()."
+        ) from error
 
 
 def restore(result: Array, template: Array) -> Array:

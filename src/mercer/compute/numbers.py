@@ -4,9 +4,12 @@ Most input is right, so reasons are looked for only after something failed. Valu
 silently turn into other numbers are refused before.
 """
 
+from datetime import date, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..exceptions import InvalidRowsError
 from .arrays import is_sparse
@@ -36,10 +39,11 @@ def check_meaning(X: Any, name: str = "X") -> None:
         dtypes = dtypes if isinstance(dtypes, list | tuple) else getattr(dtypes, "array", ())
     if isinstance(X, np.ndarray) and X.dtype == object:
         for place, cell in np.ndenumerate(X):
-            if isinstance(cell, np.datetime64 | np.timedelta64):
+            if isinstance(cell, np.datetime64 | np.timedelta64 | date | timedelta):
+                kind = "m" if isinstance(cell, np.timedelta64 | timedelta) else "M"
                 raise InvalidRowsError(
                     f"{name} holds {cell!r} at {place}, and real numbers are needed. "
-                    f"{ADVICE[cell.dtype.kind]}"
+                    f"{ADVICE[kind].replace('X', name)}"
                 )
     for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
         if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
@@ -53,8 +57,13 @@ def check_meaning(X: Any, name: str = "X") -> None:
 
 def check_unmasked(X: Any, name: str = "X") -> None:
     """Raise InvalidRowsError for an array whose masked values would come back from behind it."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked = int(np.ma.getmaskarray(X).sum())
+    parts = [
+        one
+        for one in (X if isinstance(X, list | tuple) else [X])
+        if isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one)
+    ]
+    if parts:
+        masked = sum(int(np.ma.getmaskarray(one).sum()) for one in parts)
         raise InvalidRowsError(
             f"{name} is a masked array with {masked:,} masked values, and every value is needed. "
             f"Fill them, {name}.filled(0.0), or leave out their rows, np.ma.compress_rows({name})."
@@ -68,16 +77,29 @@ def sound_sparse(X: Any, name: str = "X") -> Any:
     same cell are added up, as SciPy means them, on a copy: X itself stays as it is.
     """
     try:
+        if X.format == "lil":  # made anew from its lists, whose lengths SciPy does not compare
+            lengths = [len(one) for one in X.rows]
+            if lengths != [len(one) for one in X.data]:
+                raise ValueError("rows and data have lists of different lengths")
+            places = np.repeat(np.arange(len(lengths)), lengths), np.array([*chain(*X.rows)], int)
+            X = sparse.coo_array((np.array([*chain(*X.data)], X.dtype), places), shape=X.shape)
+        if X.format == "dia":
+            X = type(X)((X.data, X.offsets), shape=X.shape)
+        if X.format in ("dok", "dia"):
+            X = X.tocoo()
+        check_unmasked(X.data, name)
+        if X.dtype == object:  # whose entries are numbers, or no parts of a matrix
+            X = X.astype(float)
         if X.format == "coo":
             return type(X)((X.data, X.coords), shape=X.shape)  # checked when it is made
-        if X.format not in ("csr", "csc", "bsr"):
-            return X
         # SciPy compares in 32 bits, and leaves out a matrix whose indptr ends at 0.
         if (np.diff(np.asarray(X.indptr, np.int64)) < 0).any():
             raise ValueError("indptr falls")
         sound = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         sound.check_format(full_check=True)
-    except ValueError as error:
+    except InvalidRowsError:
+        raise
+    except (ValueError, TypeError) as error:
         raise InvalidRowsError(
             f"{name} is a sparse matrix whose parts contradict each other: {error}. Every column "
             "index must be in the matrix, and indptr must rise from 0 to the number of entries. "
@@ -91,6 +113,8 @@ def sound_sparse(X: Any, name: str = "X") -> Any:
 
 def reason(X: Any, error: Exception, name: str = "X") -> Exception:
     """Why X cannot be taken for rows of numbers, in place of the error that came of it."""
+    if isinstance(error, InvalidRowsError):  # a broken sparse matrix may not be looked into
+        return error
     message = _wrong_shape(X, name) or _wrong_cell(X, name)
     return InvalidRowsError(message) if message else error
 
@@ -114,6 +138,8 @@ def _wrong_shape(X, name) -> str:
             "or data frame of shape (n_samples, n_features), a sparse matrix, or a file's path."
         )
     if isinstance(X, list | tuple):
+        if any(map(is_sparse, X)):
+            return f"{name} is a list of sparse matrices. Pass scipy.sparse.vstack({name})."
         lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in X}
         if len(lengths) > 1:
             return (
@@ -126,8 +152,13 @@ def _wrong_shape(X, name) -> str:
                 "(sklearn.feature_extraction.text), or pass a kernel that compares texts, "
                 "mercer.kernels.BlockFunction(function); a file's path is passed alone."
             )
-        return ""
+        X = np.array(X, dtype=object)
     names = list(getattr(X, "columns", "?"))
+    kinds = np.atleast_1d(X.dtypes) if hasattr(X, "sparse") else ()
+    if any(getattr(kind, "fill_value", 0) != 0 for kind in kinds):
+        return (
+            f"{name} has sparse columns whose fill value is not 0. Pass {name}.sparse.to_dense()."
+        )
     if not names:
         return f"{name} has no columns, while a minimum of 1 is required."
     if len(set(names)) < len(names):
@@ -145,7 +176,8 @@ def _wrong_shape(X, name) -> str:
 def _wrong_cell(X, name) -> str:
     """A message about the first value that is not a finite number."""
     try:
-        cells = np.asarray(X.toarray() if is_sparse(X) else X)
+        listed = isinstance(X, list | tuple)  # which may hold lists that are no array
+        cells = np.array(X, object) if listed else np.asarray(X.toarray() if is_sparse(X) else X)
     except Exception:  # whatever an unknown container raises
         return ""
     if cells.ndim != 2:

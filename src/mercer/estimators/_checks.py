@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
-from ..compute.numbers import check_meaning, reason, sound_sparse
+from ..compute.numbers import check_meaning, check_unmasked, reason, sound_sparse
 from ..exceptions import InvalidParameterError, InvalidRowsError, tell
 from ..fitting.moments import ExtraColumn
 from ..kernels.base import append_columns, same_for_all
@@ -356,6 +356,8 @@ def valid_rows(estimator, X, **options):
 def checked_array(X, check: Callable = check_array, **options):
     """X as a check of scikit-learn gives it, or an error that says where the fault is."""
     name = options.get("input_name", "X")
+    if hasattr(X, "__array_interface__") and not hasattr(X, "shape"):
+        X = np.asarray(X)  # scikit-learn asks for a shape
     check_meaning(X, name)
     if is_sparse(X) and not options.get("accept_sparse"):
         # In the words of scikit-learn, which its estimator checks look for.
@@ -473,12 +475,11 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
 
     A number stands for the same weight of every row. At least `least` rows must count.
     """
-    if sample_weight is None:
+    w = as_weights(sample_weight)
+    if w is None:
         return None
-    if isinstance(sample_weight, ExtraColumn):
-        return replace(sample_weight, count=n)  # whose entries are checked where they are
-    # Weights on a cluster are brought here.
-    w = np.asarray(to_numpy(sample_weight))
+    if isinstance(w, ExtraColumn):
+        return replace(w, count=n)  # whose entries are checked where they are
     if w.ndim == 0:
         w = np.full(n, w)
     if w.dtype.kind not in "biuf" or w.ndim != 1:
@@ -493,6 +494,10 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     w = w.astype(float)
     if not np.isfinite(w).all():
         raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
+    if not w.sum() < LARGEST_SUM:
+        raise ValueError(
+            "float64 does not hold sums with such values of sample_weight. Scale them, w / w.max()."
+        )
     if (w < 0).any():
         raise ValueError(
             "Negative values in sample_weight. Give weights of 0 or more; 0 leaves a row out."
@@ -503,6 +508,17 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
             f"minimum of {least} rows that count is required."
         )
     return w
+
+
+def as_weights(sample_weight: Any) -> Any:
+    """Weights as an array, brought here; None and columns of a table on a cluster as they are."""
+    if sample_weight is None or isinstance(sample_weight, ExtraColumn):
+        return sample_weight
+    check_unmasked(sample_weight, "sample_weight")
+    try:
+        return np.asarray(to_numpy(sample_weight))
+    except ValueError as error:
+        raise reason(sample_weight, error, "sample_weight") from error
 
 
 @lru_cache

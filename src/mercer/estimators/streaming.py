@@ -36,7 +36,7 @@ from ..stream.components import (
 )
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
-from ._checks import FADING, Count, Interval, StrOptions, checked_weights
+from ._checks import FADING, Count, Interval, StrOptions, as_weights, checked_weights
 from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
@@ -265,10 +265,10 @@ class StreamingKernelPCA(KernelModel):
         self._validate_params()
         model = unfitted(self)
         X, sample_weight = with_extras(X, self.memory, sample_weight=sample_weight)
-        listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
+        listed = isinstance(X, list | tuple) and X and all(len(shape_of(one)) == 2 for one in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+        weights = as_weights(sample_weight)
         with self._open_checkpoint(source, weights) as checkpoint:
             opened = source if is_sequence else [source]
             model._learn(opened, sample_weight, checkpoint, is_fit=True)
@@ -374,9 +374,7 @@ class StreamingKernelPCA(KernelModel):
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
-        weights: Any = sample_weight
-        if weights is not None and not isinstance(weights, ExtraColumn):
-            weights = np.asarray(to_numpy(weights))
+        weights = as_weights(sample_weight)
         for number, (rows, part) in enumerate(steps(opened, weights)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:
@@ -623,7 +621,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[Rows]:
         # Empty batches are skipped; the checks see to those without a shape.
-        filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
+        filled = (batch for batch in self.X if shape_of(batch)[:1] != (0,))
         opened = (self.model._open(batch, reset=at == 0) for at, batch in enumerate(filled))
         first: Any = next(opened, None)
         # Rows that settle the width are learned at once, as `partial_fit` would have them.
@@ -647,6 +645,14 @@ class Batches:
                 "only once. Pass a list of batches, a file or a function that returns an iterator."
             )
         return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
+
+
+def shape_of(batch: Any) -> tuple:
+    """The shape of a batch; of one that is no array, what is no shape of rows."""
+    try:
+        return np.shape(batch)
+    except ValueError:
+        return ()
 
 
 def steps(opened: Iterable[Rows], weights: Any) -> Iterator[tuple[Rows, Any]]:

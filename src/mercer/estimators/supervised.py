@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import FourierGrid, GramBasis
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import Array, is_foreign
-from ..compute.numbers import check_unmasked, reason
+from ..compute.numbers import check_meaning, check_unmasked, reason
 from ..exceptions import tell
 from ..fitting.moments import ExtraColumn
 from ..fitting.task import components_problem
@@ -341,11 +341,7 @@ def columns_of(y: Any) -> np.ndarray:
             f"y has shape {Y.shape}, and must hold a label or some numbers for each row. Pass an "
             "array of shape (n,) or (n, q)."
         )
-    if Y.dtype.kind == "c":
-        raise ValueError(
-            "Complex data not supported: y must hold labels or real numbers. Pass real and "
-            "imaginary parts as columns: np.column_stack([y.real, y.imag])."
-        )
+    check_meaning(Y, "y")
     return numbers(Y) if Y.dtype.kind == "f" else Y
 
 

@@ -6,7 +6,8 @@ anything is made: a few kilobytes can claim to be a matrix of any size.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -297,12 +298,8 @@ class BlocksSource(RowSource):
 
     def _fresh(self) -> Iterator:
         """The blocks; an error of the program that makes them says how far it came."""
-        blocks = self.given if isinstance(self.given, Iterator) else self.given()
-        if not isinstance(blocks, Iterable):
-            raise TypeError(
-                f"{self.name}: the function returned {type(blocks).__name__}, and an iterator of "
-                "blocks of rows is needed."
-            )
+        given = self.given
+        blocks = given if isinstance(given, Iterator) else called(given, self.name)
         count = 0
         try:
             for block in blocks:
@@ -311,3 +308,19 @@ class BlocksSource(RowSource):
         except Exception as error:
             error.add_note(f"This came from {self.name}, after {count:,} rows.")
             raise
+
+
+def called(function: Any, name: str) -> Any:
+    """What a function without arguments returns, if that are blocks."""
+    with suppress(ValueError):  # some functions of C have no signature
+        try:
+            signature(function).bind()
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}. Pass a function without arguments.") from error
+    blocks = function()
+    if not isinstance(blocks, Iterable):
+        raise TypeError(
+            f"{name}: the function returned {type(blocks).__name__}, and an iterator of blocks of "
+            "rows is needed."
+        )
+    return blocks

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ..compute import is_sparse, stack_rows, to_numpy
-from ..compute.numbers import check_meaning, sound_sparse
+from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
 
 # Rows of a block when all are read.
@@ -262,8 +262,11 @@ def as_rows(chunk, name: str, start: int = 0):
     """A piece of a source as a 2-D array of numbers or a CSR matrix."""
     title = f"{name}: the block at row {start:,}"
     check_meaning(chunk, title)
-    rows = to_numpy(chunk)
-    rows = sound_sparse(rows, title).tocsr() if is_sparse(rows) else np.asarray(rows)
+    try:
+        rows = to_numpy(chunk)
+        rows = sound_sparse(rows, title).tocsr() if is_sparse(rows) else np.asarray(rows)
+    except (ValueError, TypeError) as error:
+        raise reason(chunk, error, title) from error
     if rows.ndim != 2:
         raise ValueError(
             f"{name}: expected blocks of rows, arrays of shape (rows, columns), and the one at row "

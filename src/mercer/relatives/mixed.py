@@ -15,6 +15,7 @@ mean over columns that both rows have, can give matrices with negative eigenvalu
 
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, timedelta
 from numbers import Number, Real
 from typing import Annotated, Any
 
@@ -155,7 +156,7 @@ def triangle(x, z, size: float):
 def column_ranges(X) -> np.ndarray:
     """Largest minus least entry of every column, (d,), in float64."""
     if is_sparse(X):
-        low, high = (np.asarray(f(axis=0).toarray(), dtype=float)[0] for f in (X.min, X.max))
+        low, high = (f(axis=0).toarray().ravel().astype(float) for f in (X.min, X.max))
         return high - low
     blocks = (to_numpy(block) for block in blocks_of(X))
     ends = np.array([(block.min(axis=0), block.max(axis=0)) for block in blocks], dtype=float)
@@ -211,8 +212,8 @@ class TableEncoding:
         names = tuple(map(str, X.columns))
         if len(set(names)) < len(names):
             raise ValueError(f"Two columns have the same name in {list(names)}. Give another one.")
-        columns = [X[name] for name in X.columns]
-        if all(is_number(c) and not np.isnan(numbers_of(c, "")).any() for c in columns):
+        columns = zip((X[name] for name in X.columns), names, strict=True)
+        if all(is_number(c) and not np.isnan(numbers_of(c, name)).any() for c, name in columns):
             return None
         labels, low, size = zip(*(learned(X[name], str(name)) for name in X.columns), strict=True)
         return cls(names, labels, np.array(low), np.array(size))
@@ -333,7 +334,9 @@ def numbers_of(column: Any, name: str) -> np.ndarray:
 def labels_of(column: Any, name: str) -> list[str | None]:
     """The categories of a column as text, None where it is missing; 1 and 1.0 are the same."""
     dates = column.dtype.is_temporal() if is_polars(column) else column.dtype.kind in "Mmc"
-    if dates:
+    if dates or any(
+        isinstance(v, date | timedelta) or type(v).__name__ == "Period" for v in column
+    ):
         raise ValueError(
             f"Column {name!r} is of type {column.dtype}, which is neither numbers nor categories. "
             "Turn dates into numbers, such as days since one of them."

@@ -126,8 +126,12 @@ class DaskRows(Rows):
 
     def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
-        for block in self._lazy.to_delayed().ravel():
-            yield tasks.run([block])[0]
+        array = self._lazy
+        firsts = [0, *accumulate(array.chunks[0])]
+        for number, block in enumerate(array.to_delayed().ravel()):
+            rows = tasks.run([block])[0]
+            first_row(rows, firsts, (number,))
+            yield rows
 
     def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Any:
         """Raise ValueError: the rows may not fit into the memory of this process."""
@@ -165,6 +169,7 @@ class DaskRows(Rows):
         return array.map_blocks(
             mapped_chunk,
             function=tasks.constant(function),
+            firsts=tasks.constant([0, *accumulate(array.chunks[0])]),
             make=self.workers.engine(array.numblocks[0]),
             dtype_=dtype,
             dtype=dtype,
@@ -231,7 +236,12 @@ class DaskRows(Rows):
 
 def open_dask(X: Any, how: Opening) -> DaskRows:
     """Rows of a Dask collection, all of whose columns are numbers."""
-    if how.names is None and how.all_columns and hasattr(X, "columns"):
+    if (
+        how.names is None
+        and how.all_columns
+        and getattr(X, "ndim", 0) == 2
+        and hasattr(X, "columns")
+    ):
         how.check_all_read(
             [str(name) for name, kind in X.dtypes.items() if not is_number(kind)],
             "this one is on a cluster, with",
@@ -242,16 +252,21 @@ def open_dask(X: Any, how: Opening) -> DaskRows:
 
 def one_column(X) -> Any:
     """A Dask array or dataframe as an array of numbers whose chunks have all columns."""
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(
+            f"Expected a 2D Dask array of numbers, got a {X.ndim}D one of type {X.dtype} instead. "
+            "Pass rows of columns, such as X.to_frame() of a series or X.reshape(-1, 1)."
+        )
     array = frame_rows(X) if hasattr(X, "columns") else X
     if not hasattr(array, "rechunk"):
         raise TypeError(
             f"X is a {type(X).__name__} of Dask. Pass a Dask array or dataframe, for example "
             "X.to_dataframe() of a bag."
         )
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise ValueError(
-            f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
-            f"{array.dtype} instead."
+            f"Expected a 2D Dask array of numbers, got one of type {array.dtype} instead. Convert "
+            "it, X.astype(float), where its values are real numbers."
         )
     if is_sparse(tasks.empty_like(array)):
         empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
@@ -366,18 +381,25 @@ def chunk_digest(rows) -> str:
 
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):
     """A row function of a chunk, with the engine of its task."""
-    first, end = firsts[block_id[0] : block_id[0] + 2]
-    if rows.shape[0] != end - first:
-        raise InvalidRowsError(
-            f"The chunk of rows {first} to {end} of X has {rows.shape[0]} rows. Check the function "
-            "that makes it, or pass X.compute_chunk_sizes()."
-        )
+    first = first_row(rows, firsts, block_id)
     weights = None if weights is None else weights[:, 0]
     return work.moved(make()).weighing(weights, first)(rows, first)
 
 
-def mapped_chunk(rows, function, make, dtype_):
+def first_row(rows, firsts: list, block_id) -> int:
+    """The number of the first row of a chunk, or an error where it has not what was promised."""
+    first, end = firsts[block_id[0] : block_id[0] + 2]
+    if not np.isnan(end) and rows.shape[0] != end - first:
+        raise InvalidRowsError(
+            f"The chunk of rows {first} to {end} of X has {rows.shape[0]} rows. Check the function "
+            "that makes it, or pass X.compute_chunk_sizes()."
+        )
+    return first
+
+
+def mapped_chunk(rows, function, firsts, make, dtype_, block_id):
     """A row function of a chunk, as an array of one type."""
+    first_row(rows, firsts, block_id)
     if not rows.shape[0]:
         return np.empty((0, *function.tail), dtype_)
     # Tiles take rows of one kind, and landmarks may be dense where new rows are not.

@@ -7,9 +7,9 @@ import numpy as np
 
 from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.arrays import Array, is_dask
-from ..compute.numbers import check_meaning, is_single
+from ..compute.numbers import check_meaning, check_unmasked, is_single
 from ..files import RowSource, is_cluster_table, is_table, open_source
-from ..files.arrays import mapped, read_npz
+from ..files.arrays import called, mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
@@ -87,6 +87,7 @@ def values_of(value: Any, room: int, title: str) -> Any:
     ValueError where that takes more than `room` bytes.
     """
     value = value.compute() if is_dask(value) else value
+    check_unmasked(value, title)
     if value is None or isinstance(value, np.ndarray):
         return value
     if "__array__" in dir(value):
@@ -108,7 +109,7 @@ def values_of(value: Any, room: int, title: str) -> Any:
         columns = [source.read()] if opened and not names else source.others(names).values()
         return np.column_stack(list(columns)) if len(names) > 1 else next(iter(columns))
     blocks, size = [], 0
-    for block in value() if callable(value) else value:
+    for block in called(value, title) if callable(value) else value:
         check_meaning(block, title)
         if is_single(block):
             raise ValueError(f"A block of {title} is of type {type(block).__name__}. Pass arrays.")
