@@ -237,8 +237,9 @@ class Watch:
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
-        # Reach of the first Ritz value that is not exact yet; whether it may be a wanted one.
-        self._reach, self.climbs = 0.0, False
+        # Reach of Ritz values that are not exact yet, so many residuals above them; whether one may
+        # be a wanted one.
+        self._reach, self._stretch, self.climbs = 0.0, 1.0, False
 
     def __call__(self, values, residuals, rounding: float = 0.0) -> float:
         """Count a pass; return the largest wanted residual over the largest eigenvalue.
@@ -259,8 +260,10 @@ class Watch:
         not the leading ones: what is searched beside these has then to come to rest as well.
         """
         last, near = self.wanted - 1, np.sqrt(goal) * top(values)
-        rough = np.flatnonzero(residuals[self.wanted :] > goal * top(values)) + self.wanted
-        reach = float(values[rough[0]] + residuals[rough[0]]) if rough.size else 0.0
+        if self.n_passes == 1 and np.max(residuals[: self.wanted]) <= near:
+            self._stretch = 2.0
+        rough = self.wanted + np.flatnonzero(residuals[self.wanted :] > goal * top(values))
+        reach = float(np.max(values[rough] + self._stretch * residuals[rough], initial=values[-1]))
         rise, self._reach = max(reach - self._reach, 0.0), reach
         self.climbs = last < len(values) and reach + CLIMB * rise > values[last] + near
 
