@@ -139,6 +139,29 @@ def test_solvers_find_copies_of_a_drawn_spectrum(solver):
     assert called >= 2
 
 
+@pytest.mark.parametrize("solver", [*SOLVERS[:-1], "narrow"])
+@pytest.mark.parametrize("n", [60, 420])
+def test_solvers_find_copies_of_negative_eigenvalues(solver, n):
+    """As of affinities without their diagonal, one copy of which is left at the end."""
+    called = 0
+    for seed in range(12):
+        rng = generator(362, seed)
+        levels, copies = -np.sort(rng.uniform(0.01, 0.3, 3)), rng.integers(2, 9, 3)
+        low = -np.sort(rng.uniform(0.4, 0.6, n)[: n - 2 - copies.sum()])
+        values = np.concatenate([[1.0, rng.uniform(0, 0.5)], np.repeat(levels, copies), low])
+        r = 2 + int(copies[: rng.integers(1, 4)].sum())
+        Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
+        chosen = narrow_krylov(rng) if solver == "narrow" else solver
+        try:
+            pairs = chosen.solve(DenseOperator((Q * values) @ Q.T), r, rng)
+        except NoConvergence:
+            continue
+        short = np.max(values[:r] - pairs.values) > 1e-8
+        assert not (short and pairs.converged), (seed, chosen)
+        called += pairs.converged
+    assert called >= 2 or isinstance(solver, Randomized)
+
+
 def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
     """One eigenvalue of 23 copies: sums of squares tell that there are no more, unless many rows
     that are alike to no other leave as much to them.

@@ -204,7 +204,8 @@ class Arpack(base.Solver):
             least, rest = np.min(values, initial=top), np.inf
             if factored and values.size == r:
                 rest = rest_bound(matrix, values, U, square**0.5)
-            if rest < np.inf:
+            # Among negative eigenvalues, which a factor tells nothing of, others may be missed.
+            if rest <= least + max(goal, 2 * ALIKE) * top:
                 seen, missed = factored_evidence(values, U, AU, rest), 0
                 break
             by_block = formed and n >= ROWS and not factored and values.size == r
@@ -214,7 +215,7 @@ class Arpack(base.Solver):
                 # Within the vectors that ARPACK holds, as the plan has them.
                 more = 0 if square is not None else min(count // PRODUCTS_PER_STEP, 2 * r + 12)
                 Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES + more, rng)
-            seen = basis_evidence(Q, AQ, square)
+            seen = replace(basis_evidence(Q, AQ, square), rest=None if rest == np.inf else rest)
             if square is None:
                 likely = likely_rest(Q, AQ, values.size, base.FAILURE / (r + 2))
                 seen = replace(seen, likely=likely)
