@@ -48,11 +48,7 @@ def make_signal_in_noise(n: int = 1500, snr: float = 1.0, rng: Rng = None) -> Bu
 
 
 def make_unbalanced_clusters(
-    n: int = 1500,
-    rng: Rng = None,
-    *,
-    n_clusters: int = 20,
-    n_features: int = 10,
+    n: int = 1500, rng: Rng = None, *, n_clusters: int = 20, n_features: int = 10
 ) -> Bunch:
     """Generate Gaussian clusters whose sizes follow Zipf's law, the k-th in proportion to 1/k.
 

@@ -119,11 +119,7 @@ class InputTable:
             raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
         if files.is_table(args.data):
             return files.open_source(
-                args.data,
-                columns=picked,
-                name=args.array,
-                format=form,
-                memory=self.memory,
+                args.data, columns=picked, name=args.array, format=form, memory=self.memory
             )
         return PickedColumns(source, [int(name) for name in picked])
 

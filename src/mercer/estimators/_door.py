@@ -18,14 +18,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks, PointGram, PrecomputedBasis
-from ..compute import (
-    TiledEngine,
-    make_engine,
-    match_sparsity,
-    on_device_of,
-    parse_bytes,
-    to_numpy,
-)
+from ..compute import TiledEngine, make_engine, match_sparsity, on_device_of, parse_bytes, to_numpy
 from ..compute.arrays import is_dask, is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidRowsError
 from ..files import is_cluster_table

@@ -9,15 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import (
-    Array,
-    format_bytes,
-    is_sparse,
-    make_engine,
-    parse_bytes,
-    restore,
-    to_numpy,
-)
+from ..compute import Array, format_bytes, is_sparse, make_engine, parse_bytes, restore, to_numpy
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged

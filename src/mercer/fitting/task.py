@@ -285,15 +285,7 @@ def components_problem(
     if weights is not None or not few or spared:
         judges = None
     return ReducedProblem(
-        basis,
-        function.whitening,
-        moments,
-        task.center,
-        judges,
-        task.seed,
-        n_weights,
-        sample,
-        exact,
+        basis, function.whitening, moments, task.center, judges, task.seed, n_weights, sample, exact
     )
 
 
