@@ -300,8 +300,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         scale = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=w))
         gradients = OfExpansion(self.expansion_.here(), explaining.gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
-        named = vars(self).get("feature_names_in_")
-        names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
+        names = vars(self).get("feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         return explaining.Attribution.of(sums, scale, names, self.get_feature_names_out())
 
     def significance(

@@ -179,7 +179,10 @@ class ProcessMonitor(Detector):
         """
         with all_or_nothing(self) as fresh:
             rows, rng = fresh._training_rows(X), check_random_state(fresh.random_state)
-            kernel = fresh._kernel_for(rows, rng)
+            scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, fresh.whiten)[1]
+            named = isinstance(fresh.kernel, str) and KERNELS[fresh.kernel].metric is not None
+            wider = named and isinstance(fresh.gamma, str) and fresh.gamma == "auto"
+            kernel = fresh._model(2, rng)._make_kernel(WIDTH * scaled if wider else scaled)
             held = np.empty((len(rows), 2))
             correlated = memory_of(rows, len(rows) // (2 * BLOCKS))
             with trials():
@@ -193,16 +196,10 @@ class ProcessMonitor(Detector):
             expansion, last = learned.model.expansion_, learned.scaled(rows[at[1:]])
             threshold = float(held[at[1], 1]) + rounding_at(expansion, last)
             spe = fresh._within_reach(threshold, held[:, 1], learned.model)
-            fresh._adopt(
-                {
-                    "model_": learned.model,
-                    "mean_": learned.mean,
-                    "scaling_": learned.scaling,
-                    "limits_": np.array([held[at[0], 0], spe]),
-                    "means_": means,
-                    "readings_": spread_readings(rows, fresh.n_features_in_),
-                }
-            )
+            attributes = {f"{name}_": value for name, value in learned._asdict().items()}
+            attributes |= {"limits_": np.array([held[at[0], 0], spe]), "means_": means}
+            readings = spread_readings(rows, fresh.n_features_in_)
+            fresh._adopt(attributes | {"readings_": readings})
         return self
 
     def chart(self, X: Array, before: Array = None, *, explain: bool = True) -> ControlChart:
@@ -312,13 +309,6 @@ class ProcessMonitor(Detector):
                 "Leave them out, or give rows in which they move."
             )
         return lagged(rows, self.lags)[self.lags :]
-
-    def _kernel_for(self, rows, rng) -> Kernel:
-        """The kernel with numbers for whitened rows."""
-        scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, self.whiten)[1]
-        named = isinstance(self.kernel, str) and KERNELS[self.kernel].metric is not None
-        wider = named and isinstance(self.gamma, str) and self.gamma == "auto"
-        return self._model(2, rng)._make_kernel(WIDTH * scaled if wider else scaled)
 
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:
