@@ -331,7 +331,7 @@ class HebbianKernelPCA(KernelModel):
         """The gain with the settings it has."""
         if not isinstance(self.gain, str):
             return hebbian.make_gain(self.gain)
-        settings = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
+        settings = {name: vars(self)[name] for name in ("eta0", "mu", "xi", "rho0")}
         names = hebbian.GAINS[self.gain]().get_params(deep=False)
         if self.eigenvalue_estimate != "outputs":
             if "estimate" not in names:

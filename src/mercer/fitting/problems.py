@@ -194,13 +194,8 @@ class GramProblem(Problem):
             # The matrix was formed, and serves the result as well.
             vars(self)["operator"] = operator
 
-    @property
-    def count(self) -> int:
-        return self.basis.size
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return self.operator.weight
+    count = property(lambda self: self.basis.size)
+    weight = property(lambda self: self.operator.weight)
 
     def is_zero(self) -> bool:
         """Whether all rows are equal."""
@@ -370,9 +365,7 @@ class ReducedProblem(Problem):
         matrix = self.moments.scatter if self.center else self.moments.about_zero()
         return DenseOperator(self.basis.engine.asarray(matrix))
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.moments.count)
+    weight = property(lambda self: float(self.moments.count))
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -383,9 +376,7 @@ class ReducedProblem(Problem):
     def energy_of_mean(self) -> float:
         return self.moments.count * float(self.moments.mean @ self.moments.mean)
 
-    @property
-    def scale(self) -> float:  # type: ignore[override]
-        return abs(self.moments.energy)
+    scale = property(lambda self: abs(self.moments.energy))
 
     @property
     def lost(self) -> float:
@@ -536,13 +527,8 @@ class FourierProblem(Problem):
             grid.index, self.basis.amplitudes, self.sums, self.center, threads
         )
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.sums.count)
-
-    @property
-    def scale(self) -> float:  # type: ignore[override]
-        return self.sums.count * self.basis.top
+    weight = property(lambda self: float(self.sums.count))
+    scale = property(lambda self: self.sums.count * self.basis.top)
 
     @property
     def total(self) -> float:  # type: ignore[override]

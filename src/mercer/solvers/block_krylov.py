@@ -18,14 +18,15 @@ References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 19
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
-from ..operators import SymmetricOperator
 from ..operators.base import padded
 from . import base
+from .base import silent
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
@@ -90,12 +91,7 @@ class BlockKrylov(base.Solver):
     max_passes: int = MAX_PASSES
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """A search on the cheapest draft, then one product and corrections a precision."""
         n = operator.shape[0]
@@ -155,12 +151,7 @@ class Randomized(base.Solver):
     max_passes: int | None = None
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """One search, without a draft: so few products would not pay for one."""
         power = self.iterated_power

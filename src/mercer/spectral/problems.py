@@ -220,13 +220,8 @@ class AllAffinities(AffinityProblem):
     #: How often the rounding of degrees enters that of S.
     rounds = 1.0
 
-    @property
-    def count(self) -> int:
-        return self.basis.size
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.basis.size)
+    count = property(lambda self: self.basis.size)
+    weight = property(lambda self: float(self.basis.size))
 
     @cached_property
     def operator(self) -> NormalizedGram:
@@ -243,9 +238,7 @@ class AllAffinities(AffinityProblem):
             yield operator
         self.operator.learn_from(operator)
 
-    @property
-    def least_degree(self) -> float:  # type: ignore[override]
-        return self.operator.least_degree
+    least_degree = property(lambda self: self.operator.least_degree)
 
     def all_certificate(self, pairs: Eigenpairs, V: np.ndarray) -> Certificate:
         """Of the eigenvalues and of V, the functions at the rows.
@@ -443,9 +436,7 @@ class FourierNormalizedProblem(AffinityProblem):
         error = rows.shape[0] * (grid.alias + grid.cut) + 3 * sums.error * basis.top
         return cls(basis, total, weighted, float(least), error, rows.shape[0])
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.n_rows)
+    weight = property(lambda self: float(self.n_rows))
 
     @cached_property
     def operator(self) -> Any:

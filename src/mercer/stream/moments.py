@@ -77,9 +77,7 @@ class FixedSpan:
         """Number of coordinates k."""
         return self.vectors.size if self.whitener is None else self.whitener.shape[1]
 
-    @property
-    def kernel(self):
-        return self.vectors.kernel
+    kernel = property(lambda self: self.vectors.kernel)
 
     @property
     def rounding(self) -> float:
