@@ -72,39 +72,13 @@ def compile_tile(tile: Tile) -> None:
 
 @triton.jit
 def _strips(
-    Lh,
-    Ll,
-    Rh,
-    Rl,
-    Vh,
-    Vl,
-    out,
-    side,
-    squares,
-    first_row,
-    m,
-    chunk,
-    first,
-    D,
-    parameter,
-    one,
-    D0: tl.constexpr,
-    D1: tl.constexpr,
-    LOOP: tl.constexpr,
-    B: tl.constexpr,
-    B0: tl.constexpr,
-    B1: tl.constexpr,
-    MAP: tl.constexpr,
-    DEGREE: tl.constexpr,
-    PRECISION: tl.constexpr,
-    LOW: tl.constexpr,
-    SYMMETRIC: tl.constexpr,
-    SAME: tl.constexpr,
-    HOLLOW: tl.constexpr,
-    SUMMED: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-):
+    Lh, Ll, Rh, Rl, Vh, Vl, out, side, squares, first_row, m, chunk, first, D, parameter, one,
+    D0: tl.constexpr, D1: tl.constexpr, LOOP: tl.constexpr,
+    B: tl.constexpr, B0: tl.constexpr, B1: tl.constexpr,
+    MAP: tl.constexpr, DEGREE: tl.constexpr, PRECISION: tl.constexpr, LOW: tl.constexpr,
+    SYMMETRIC: tl.constexpr, SAME: tl.constexpr, HOLLOW: tl.constexpr, SUMMED: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
     """One strip of BM rows against a chunk of columns, BN at a time."""
     row = first_row + tl.program_id(0) * BM
     begin = tl.program_id(1) * chunk

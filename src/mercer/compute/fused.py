@@ -242,19 +242,9 @@ class Share:
         programs = -(-PROGRAMS * (2 if symmetric else 1) // strips)
         chunk = min(CHUNK, -(-m // (programs * STRIP)) * STRIP)
         with current(self.device):
-            launch(
-                rows.left,
-                columns.right,
-                self.V,
-                self.total,
-                self.side,
-                rows.map,
-                rows.precision,
-                panel,
-                chunk,
-                0 if rows is columns else None,
-                self.squares,
-            )
+            parts = rows.left, columns.right, self.V, self.total, self.side
+            first = 0 if rows is columns else None
+            launch(*parts, rows.map, rows.precision, panel, chunk, first, self.squares)
             if self.side is not None:
                 self.total += self.side
                 self.side.zero_()

@@ -115,27 +115,14 @@ class Tile:
         loop = self.D > 2 * SLICE
         D0, D1 = (SLICE, 0) if loop else parts(self.D)
         B0, B1 = parts(self.B)
+        form = self.scalar_map
         limit = {"maxnreg": SUMMED_REGISTERS} if self.summed and warps == 4 else {}
-        return limit | {
-            "D0": D0,
-            "D1": D1,
-            "LOOP": loop,
-            "B": self.B,
-            "B0": B0,
-            "B1": B1,
-            "MAP": self.scalar_map.name,
-            "DEGREE": self.scalar_map.degree,
-            "PRECISION": self.precision,
-            "LOW": self.low,
-            "SYMMETRIC": self.symmetric,
-            "SAME": self.same and self.scalar_map.rough,
-            "HOLLOW": self.same and self.scalar_map.hollow,
-            "SUMMED": self.summed,
-            "BM": BM,
-            "BN": BN,
-            "num_warps": warps,
-            "num_stages": stages,
-        }
+        program = {"BM": BM, "BN": BN, "num_warps": warps, "num_stages": stages}
+        sides = {"D0": D0, "D1": D1, "LOOP": loop, "B": self.B, "B0": B0, "B1": B1}
+        kernel = {"MAP": form.name, "DEGREE": form.degree, "PRECISION": self.precision}
+        kernel |= {"SAME": self.same and form.rough, "HOLLOW": self.same and form.hollow}
+        what = {"LOW": self.low, "SYMMETRIC": self.symmetric, "SUMMED": self.summed}
+        return limit | program | sides | kernel | what
 
 
 def parts(width: int) -> tuple[int, int]:

@@ -118,23 +118,9 @@ def recorded(launch, device):
 
 @triton.jit(do_not_specialize=["step", "limit", "length", "m"])
 def _choose(
-    rows,
-    V,
-    counts,
-    power,
-    diagonal,
-    floor,
-    free,
-    chosen,
-    norm,
-    bounds,
-    step,
-    limit,
-    length,
-    m,
-    SIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    rows, V, counts, power, diagonal, floor, free, chosen, norm, bounds, step, limit, length, m,
+    SIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """The row of largest gain becomes the next row of V, if there is one above the bar."""
     bar, equal = tl.load(bounds), tl.load(bounds + 1)
     near, far_smaller = tl.load(bounds + 2), tl.load(bounds + 3)

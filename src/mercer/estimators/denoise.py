@@ -296,18 +296,14 @@ class PatchDenoiser(Door):
             kernel = clone(kernel).set_params(gamma=gamma)
         there = self.device is None and is_on_device(image)
         most = P.shape[1] if linear else min(COMPONENTS, len(P) - 1)
-        return KernelPCA(
-            min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P)),
-            kernel=kernel,
-            # The unit vectors span the patches, so this is exact at any number of them.
-            basis=Landmarks(points=np.eye(P.shape[1])) if linear else "points",
-            eigen_solver=self.eigen_solver,
-            preimage=self.preimage,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            device=f"cuda:{device_index(image)}" if there else self.device,
-            random_state=rng.randint(np.iinfo(np.int32).max),
-        )
+        r = min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P))
+        shared = ("eigen_solver", "preimage", "memory", "n_jobs")
+        settings: dict[str, Any] = {name: vars(self)[name] for name in shared}
+        settings["device"] = f"cuda:{device_index(image)}" if there else self.device
+        settings["random_state"] = rng.randint(np.iinfo(np.int32).max)
+        # The unit vectors span the patches, so this is exact at any number of them.
+        basis = Landmarks(points=np.eye(P.shape[1])) if linear else "points"
+        return KernelPCA(r, kernel=kernel, basis=basis, **settings)
 
     def _validate_params(self) -> None:
         """Also the parameters together, as of a model file."""

@@ -377,16 +377,10 @@ class HebbianKernelPCA(KernelModel):
         novelty = threshold_of(self.novelty, example=0.1)
         stream = None if first else self._stream
         if stream is None:
-            stream = hebbian.GrowingHebbian(
-                self._make_kernel(X) if first else self.kernel_,
-                self.n_components,
-                self.forgetting,
-                self.budget,
-                OVERSAMPLING if self.oversampling is None else self.oversampling,
-                self.block,
-                novelty,
-                self.center,
-            )
+            kernel = self._make_kernel(X) if first else self.kernel_
+            spare = OVERSAMPLING if self.oversampling is None else self.oversampling
+            bounds = self.n_components, self.forgetting, self.budget, spare, self.block
+            stream = hebbian.GrowingHebbian(kernel, *bounds, novelty, self.center)
             if not first:
                 n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
                 points, frame = self.expansion_.basis.points, to_numpy(self.expansion_.frame)

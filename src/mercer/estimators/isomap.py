@@ -18,7 +18,7 @@ from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
 from ._checks import SEARCHES, Count
-from ._door import NOT_SAVED, Door, Fitted, kept
+from ._door import Door, Fitted, kept, not_saved
 from .mds import ClassicalMDS
 
 # Bytes for each entry of paths that are found at once.
@@ -88,10 +88,7 @@ class Isomap(ClassicalMDS):
         "graph_": kept("n n sparse"),
         "_rows": kept("n d real sparse"),
         "plan_": Fitted(Plan),
-        "_distance": NOT_SAVED,
-        "_anchors": NOT_SAVED,
-        "_index": NOT_SAVED,
-        "_searched": NOT_SAVED,
+        **not_saved("_distance _anchors _index _searched"),
     }
     _title = "Isomap"
     dissimilarity: ClassVar[Any] = "precomputed"  # type: ignore[misc]

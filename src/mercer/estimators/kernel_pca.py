@@ -324,13 +324,8 @@ class KernelPCA(KernelModel):
                 "rows are. Pass codes for categories."
             )
         names = vars(fresh).get("feature_names_in_")
-        layout = Layout(
-            self._digest(),
-            fresh.n_features_in_,
-            None if names is None else list(names),
-            rows.dtype.name,
-            list(given),
-        )
+        facts = fresh.n_features_in_, None if names is None else list(names), rows.dtype.name
+        layout = Layout(self._digest(), *facts, list(given))
         step = fresh._stopped(SummedRows(layout)) if step is None else step
         step.layout.check(layout)
         return step.state_of(rows.blocks(), given, self._make_engine(), first_row)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,14 +19,13 @@ from ..kernels import KERNELS, Kernel
 from ..relatives.monitor import (
     CONSTANT,
     ControlChart,
+    autocorrelations,
     contributions,
     lagged,
     limits_of,
-    memory_of,
     scaling_of,
     smoothed,
     statistics_of,
-    time_blocks,
 )
 from ._checks import FADING, FROM_0, Flag, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
@@ -184,11 +184,16 @@ class ProcessMonitor(Detector):
             wider = named and isinstance(fresh.gamma, str) and fresh.gamma == "auto"
             kernel = fresh._model(2, rng)._make_kernel(WIDTH * scaled if wider else scaled)
             held = np.empty((len(rows), 2))
-            correlated = memory_of(rows, len(rows) // (2 * BLOCKS))
+            # Rows between a block of time held out and those that are learned from: the lags, and
+            # as many as the mean autocorrelation of columns takes to fall below 1 / e.
+            n, most = len(rows), len(rows) // (2 * BLOCKS)
+            below = np.flatnonzero(autocorrelations(rows, most) < np.exp(-1))
+            gap = fresh.lags + (int(below[0]) if below.size else most)
             with trials():
-                for others, block in time_blocks(len(rows), BLOCKS, fresh.lags + correlated):
+                for start, stop in pairwise(np.linspace(0, n, BLOCKS + 1).astype(int)):
+                    others = np.r_[0 : max(0, start - gap), min(n, stop + gap) : n]
                     fold = Learned.of(fresh, rows[others], kernel, rng)
-                    held[block] = fold.statistics(rows[block])
+                    held[start:stop] = fold.statistics(rows[start:stop])
             learned = Learned.of(fresh, rows, kernel, rng)
             means = held.mean(axis=0)
             held = smoothed(held, fresh.smoothing, means)

@@ -186,15 +186,10 @@ class CorrelationProblem(Problem):
         definite = all(v.basis.kernel.definite and v.basis.exact_norms for v in views)
         certain = definite and min(penalties) > 0
         left_out = [view.left_out for view in views]
-        return CorrelationResult(
-            first.stretched(signs),
-            second.stretched(signs),
-            correlations,
-            regularized,
-            certified(regularized, left_out, penalties, certain),
-            pairs,
-            self,
-        )
+        certificate = certified(regularized, left_out, penalties, certain)
+        values, expansions = (correlations, regularized), (first, second)
+        turned = (expansion.stretched(signs) for expansion in expansions)
+        return CorrelationResult(*turned, *values, certificate, pairs, self)
 
 
 def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certificate:

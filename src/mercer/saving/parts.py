@@ -144,12 +144,8 @@ def present_params(kind: type, params: dict[str, Any]) -> dict[str, Any]:
         params["density_power"] = params.pop("alpha")
     if tol != "auto":
         params["tol"] = tol
-    spectral = (
-        estimators.SpectralClustering,
-        estimators.SpectralEmbedding,
-        estimators.DiffusionMap,
-    )
-    if kind in spectral and params.get("eigen_solver", "auto") is None:
+    spectral = {"SpectralClustering", "SpectralEmbedding", "DiffusionMap"}
+    if kind.__name__ in spectral and params.get("eigen_solver", "auto") is None:
         params["eigen_solver"] = "auto"
     return params
 

@@ -106,9 +106,8 @@ class BlockKrylov(base.Solver):
         # Passes with a draft gain nothing below its floor.
         floor = base.FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
         alike = 2 * max(tol, floor)
-        watch = Watch(
-            n_components, self.max_passes, max(tol, base.FULL_FLOOR), report, block, alike
-        )
+        goal = max(tol, base.FULL_FLOOR)
+        watch = Watch(n_components, self.max_passes, goal, report, block, alike)
         level = int(operator.draft is not None)
         ritz = search(draft, level, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
@@ -207,15 +206,9 @@ class Ritz:
         """The pairs that were asked for."""
         r = watch.wanted
         residuals = base.column_norms(self.R[:, :r]) + DOUBT_FACTOR * self.doubt
-        return base.Eigenpairs(
-            self.values[:r],
-            self.vectors[:, :r],
-            residuals,
-            n_passes=watch.n_passes,
-            converged=watch.converged(self.values, residuals),
-            least=watch.least,
-            evidence=watch.evidence,
-        )
+        converged = watch.converged(self.values, residuals)
+        parts = self.values[:r], self.vectors[:, :r], residuals, converged
+        return base.Eigenpairs(*parts, watch.n_passes, watch.least, evidence=watch.evidence)
 
 
 class Watch:

@@ -107,15 +107,9 @@ class GramPower(base.Solver):
         near = min(max(tol, base.FULL_FLOOR), EXACT) * max(float(values[0]), TINY)
         closed = self.block < n and residuals.max() <= near
         closed = closed and seen.most_above(values[r - 1] + 2 * near) > r
-        return Eigenpairs(
-            values[:r],
-            V[:, :r],
-            residuals[:r],
-            converged=share <= max(tol, base.FULL_FLOOR) and not closed,
-            n_passes=done,
-            least=float(values[-1]),
-            evidence=(seen,),
-        )
+        converged = share <= max(tol, base.FULL_FLOOR) and not closed
+        parts = values[:r], V[:, :r], residuals[:r], converged, done, float(values[-1])
+        return Eigenpairs(*parts, evidence=(seen,))
 
     def _recursion(self, operator, r, rng, tol, report):
         """Passes over the rows, and the recursion's own vectors after the last of them."""

@@ -233,10 +233,8 @@ class Arpack(base.Solver):
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        pairs = base.Eigenpairs(
-            values, U, residuals, n_passes=count + 1, least=least, searched=searched
-        )
-        pairs = base.reported(pairs, report, tol)
+        facts = {"n_passes": count + 1, "least": least, "searched": searched}
+        pairs = base.reported(base.Eigenpairs(values, U, residuals, **facts), report, tol)
         return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
@@ -435,6 +433,5 @@ def basis_evidence(Q, AQ, square: float | None) -> base.Evidence:
     values, Y = base.small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
     RR = self_product(AQ) - np.diag(values**2)
-    return base.Evidence(
-        values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square
-    )
+    RR = RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2)
+    return base.Evidence(values, RR, square)

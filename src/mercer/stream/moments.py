@@ -230,15 +230,10 @@ class Stream:
         lost = weights * np.maximum(norms - np.einsum("ij,ij->i", Y, Y), 0.0)
         missed = old.early.lost_energy + old.since.lost_energy + np.cumsum(lost)[joined]
         until, after = slice(0, joined[-1] + 1), slice(joined[-1] + 1, None)
-        part = weighted_moments(Y[until], norms[until], weights[until])
-        return replace(
-            old,
-            span=span,
-            early=old.early + old.since + part,
-            since=weighted_moments(Y[after], norms[after], weights[after]),
-            missed=np.concatenate([old.missed[:m], missed]),
-            joined=old.joined + joined.size,
-        )
+        part, rest = (weighted_moments(Y[s], norms[s], weights[s]) for s in (until, after))
+        missed = np.concatenate([old.missed[:m], missed])
+        moments = {"early": old.early + old.since + part, "since": rest}
+        return replace(old, span=span, missed=missed, joined=old.joined + joined.size, **moments)
 
     def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
