@@ -295,14 +295,9 @@ def explain(args: Namespace) -> outputs.Result:
 def significance(args: Namespace) -> outputs.Result:
     """Shuffle columns and draw rows of a sample."""
     prepared = TableModel.load(args.model, "significance")
-    tested = prepared.model.significance(
-        prepared.scaling.apply(prepared.open(args).source),
-        level=args.level,
-        n_permutations=args.shuffles,
-        n_bootstrap=args.draws,
-        max_rows=args.rows,
-        random_state=args.seed,
-    )
+    rows = prepared.scaling.apply(prepared.open(args).source)
+    draws = {"n_permutations": args.shuffles, "n_bootstrap": args.draws, "max_rows": args.rows}
+    tested = prepared.model.significance(rows, level=args.level, random_state=args.seed, **draws)
     return outputs.Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
 
 

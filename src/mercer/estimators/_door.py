@@ -100,9 +100,13 @@ def kept(kind: Any) -> Fitted:
     return Fitted(kind, always=True)
 
 
+#: A fitted attribute that model files leave out: it follows from the rest, or is made anew.
+NOT_SAVED = Fitted(saved=False)
+
+
 def not_saved(names: str) -> dict[str, Fitted]:
-    """Fitted attributes that model files leave out: they follow from the rest, or are made anew."""
-    return dict.fromkeys(names.split(), Fitted(saved=False))
+    """Several such attributes."""
+    return dict.fromkeys(names.split(), NOT_SAVED)
 
 
 def is_float(dtype: Any) -> bool:

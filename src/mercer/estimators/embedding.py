@@ -20,7 +20,7 @@ from ..rows import like_of
 from ..spectral.graph import lasting_ties
 from ..spectral.problems import ZERO
 from ._checks import NOT_NEGATIVE, Interval, StrOptions
-from ._door import OF_POINTS, Fitted, not_saved
+from ._door import NOT_SAVED, OF_POINTS, Fitted
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import Affinity, SpectralInput, at_rows
 
@@ -40,7 +40,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "embedding_": Fitted("n k"),
         "pieces_": Fitted("n int"),
-        **not_saved("_apart"),
+        "_apart": NOT_SAVED,
     }
     #: How many functions are constant: on the pieces of a graph, or on all rows.
     _apart = 1

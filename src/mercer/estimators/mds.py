@@ -28,7 +28,7 @@ from ._checks import (
     in_main_memory,
     valid_rows,
 )
-from ._door import Door, Fitted, kept, not_saved
+from ._door import NOT_SAVED, Door, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.
@@ -184,7 +184,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "certificate_": Fitted("Certificate p"),
         "_distance": Fitted(SAVED),
         "_anchors": Fitted("a d real sparse"),
-        **not_saved("_points"),
+        "_points": NOT_SAVED,
     }
 
     n_components: Annotated[float, AT_LEAST_1, SHARE] = 2

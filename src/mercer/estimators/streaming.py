@@ -37,7 +37,7 @@ from ..stream.components import (
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ._checks import FADING, Count, Interval, StrOptions, checked_weights
-from ._door import SETTLING_ROWS, Fitted, become, kept, not_saved, unfitted
+from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
@@ -233,7 +233,7 @@ class StreamingKernelPCA(KernelModel):
         "lost_share_": kept("(-inf, inf)"),
         "_variance": kept("(-inf, inf)"),
         "_state": kept("State d"),
-        **not_saved("_unread"),
+        "_unread": NOT_SAVED,
     }
 
     n_components: int = 10

@@ -193,15 +193,10 @@ class AffinityProblem(Problem):
         upper = np.maximum(np.minimum(upper, most), lower)
         clear = stand_above((lower + upper) / 2, upper - lower)
         narrow = (upper - lower <= PROVEN_SHARE) & clear & (certificate.kind == "bound")
-        likely = certificate.likely_upper
-        return replace(
-            certificate,
-            eigenvalue_upper=upper,
-            likely_upper=None if likely is None else np.minimum(likely, upper),
-            captured_variance=None,
-            indefinite=False,
-            n_proven=max(leading(narrow), certificate.n_proven),
-        )
+        proven, likely = max(leading(narrow), certificate.n_proven), certificate.likely_upper
+        likely = None if likely is None else np.minimum(likely, upper)
+        stated = replace(certificate, captured_variance=None, indefinite=False, n_proven=proven)
+        return replace(stated, eigenvalue_upper=upper, likely_upper=likely)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,14 +263,9 @@ class AllAffinities(AffinityProblem):
             for r in roundings
         ]
         stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
-        certificate = certify(
-            replace(pairs, evidence=seen),
-            self.size,
-            total,
-            tuple(roundings),
-            definite=operator.definite,
-            errors=partial(function_errors, stretch=stretch, power=self.power),
-        )
+        what = replace(pairs, evidence=seen), self.size, total, tuple(roundings)
+        errors = partial(function_errors, stretch=stretch, power=self.power)
+        certificate = certify(*what, definite=operator.definite, errors=errors)
         return self._stated(certificate, 1.0 if positive else np.inf)
 
     def row_scale(self) -> np.ndarray:
