@@ -348,7 +348,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         seed = int(rng.integers(2**62))
         sample, w = self._sampled(X, size, seed)
         self.kernel_.check(sample)
-        draws = {"n_permutations": n_permutations, "n_bootstrap": n_bootstrap}
+        draws: dict[str, Any] = {"n_permutations": n_permutations, "n_bootstrap": n_bootstrap}
         model = self.kernel_, sample, self.expansion_.n_components, self.center
         with engine.single_blas():
             self.significance_ = explaining.significance_of(*model, rng, w, level=level, **draws)

@@ -302,7 +302,7 @@ class PatchDenoiser(Door):
         settings["device"] = f"cuda:{device_index(image)}" if there else self.device
         settings["random_state"] = rng.randint(np.iinfo(np.int32).max)
         # The unit vectors span the patches, so this is exact at any number of them.
-        basis = Landmarks(points=np.eye(P.shape[1])) if linear else "points"
+        basis: Any = Landmarks(points=np.eye(P.shape[1])) if linear else "points"
         return KernelPCA(r, kernel=kernel, basis=basis, **settings)
 
     def _validate_params(self) -> None:

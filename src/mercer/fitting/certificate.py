@@ -580,8 +580,8 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
     probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
     likely[-1:] = np.minimum(likely[-1:], probed)
-    ends = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
-    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in ends)
+    both = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
+    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in both)
     # What was found stays within its interval.
     lower = np.pad(theta[:r], (0, max(r - k, 0))) * unit - slack
     lower = np.maximum(np.minimum(values, lower), 0.0)

@@ -93,9 +93,10 @@ class History:
         columns: Any = zip(*records, strict=True) if records else 5 * [()]
         gains, values, residuals, changes, excess = columns
         p = len(records)
-        tables = (np.reshape(A, (p, k)) for A, k in ((gains, q), (values, q), (residuals, r)))
+        gains, values = np.reshape(gains, (p, q)), np.reshape(values, (p, q))
+        residuals, changes = np.reshape(residuals, (p, r)), np.array(changes, dtype=float)
         excess = None if None in excess or not p else np.array(excess)
-        return cls(*tables, np.array(changes, dtype=float), excess, recoveries, interrupted)
+        return cls(gains, values, residuals, changes, excess, recoveries, interrupted)
 
 
 def hebbian_eigenpairs(

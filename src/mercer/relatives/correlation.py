@@ -187,9 +187,9 @@ class CorrelationProblem(Problem):
         certain = definite and min(penalties) > 0
         left_out = [view.left_out for view in views]
         certificate = certified(regularized, left_out, penalties, certain)
-        values, expansions = (correlations, regularized), (first, second)
-        turned = (expansion.stretched(signs) for expansion in expansions)
-        return CorrelationResult(*turned, *values, certificate, pairs, self)
+        first, second = first.stretched(signs), second.stretched(signs)
+        values = correlations, regularized
+        return CorrelationResult(first, second, *values, certificate, pairs, self)
 
 
 def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certificate:

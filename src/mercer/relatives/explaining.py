@@ -365,7 +365,7 @@ def sample_rows(memory: int, d: int, most: int) -> int:
 
 
 def significance_of(
-    kernel: Kernel, X, r: int, center: bool, rng, w, level: float, n_permutations, n_bootstrap
+    kernel: Kernel, X, r: int, center: bool, rng, w=None, *, level, n_permutations, n_bootstrap
 ) -> Significance:
     """Shuffles and draws of the rows of X, (n, d), for the first r components.
 

@@ -233,8 +233,9 @@ class Arpack(base.Solver):
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        facts = {"n_passes": count + 1, "least": least, "searched": searched}
-        pairs = base.reported(base.Eigenpairs(values, U, residuals, **facts), report, tol)
+        found = values, U, residuals
+        pairs = base.Eigenpairs(*found, n_passes=count + 1, least=least, searched=searched)
+        pairs = base.reported(pairs, report, tol)
         return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):

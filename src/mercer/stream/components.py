@@ -250,7 +250,7 @@ class StreamProblem(ReducedProblem):
         least = self.total - doubt - (lost if mean.any() else 0.0)
         part = held - cross - slack, held + cross + unknown + slack
         captured = shares(*part, least - slack, self.total + doubt + slack)
-        ends = {"eigenvalue_lower": lower, "eigenvalue_upper": upper[:-1] + sure}
+        ends: dict[str, Any] = {"eigenvalue_lower": lower, "eigenvalue_upper": upper[:-1] + sure}
         return replace(certificate, **ends, **likely, captured_variance=captured)
 
 

@@ -232,8 +232,8 @@ class Stream:
         until, after = slice(0, joined[-1] + 1), slice(joined[-1] + 1, None)
         part, rest = (weighted_moments(Y[s], norms[s], weights[s]) for s in (until, after))
         missed = np.concatenate([old.missed[:m], missed])
-        moments = {"early": old.early + old.since + part, "since": rest}
-        return replace(old, span=span, missed=missed, joined=old.joined + joined.size, **moments)
+        early, all_joined = old.early + old.since + part, old.joined + joined.size
+        return replace(old, span=span, early=early, since=rest, missed=missed, joined=all_joined)
 
     def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
