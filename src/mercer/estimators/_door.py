@@ -406,15 +406,9 @@ class Door(BaseEstimator):
         if isinstance(X, np.memmap) and X.dtype.char != "g":
             _checks.check_file(X, least)
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        return _checks.valid_rows(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if self._takes_sparse() else False,
-            dtype=self._types,
-            copy=reset and self._keeps_copy(),
-            ensure_min_samples=least,
-        )
+        options = {"dtype": self._types, "copy": reset and self._keeps_copy()}
+        options["accept_sparse"] = "csr" if self._takes_sparse() else False
+        return _checks.valid_rows(self, X, reset=reset, ensure_min_samples=least, **options)
 
     @contextmanager
     def _task(self, X, y=None, sample_weight=None, looks: bool = True) -> Iterator[FitTask]:

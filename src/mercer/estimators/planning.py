@@ -118,11 +118,8 @@ def _plan_of_shape(shape, kernel: Kernel, estimator: KernelPCA) -> Plan:
 
 def _with_rivals(chosen: Plan) -> Plan:
     """The plan with the other exact methods named, where it is said to be the only one."""
-    rivals = [
-        e.method
-        for e in chosen.estimates
-        if e.fits and not e.approximate and e.method not in (*NEARLY, chosen.method)
-    ]
+    exact = [e.method for e in chosen.estimates if e.fits and not e.approximate]
+    rivals = [method for method in exact if method not in (*NEARLY, chosen.method)]
     if not rivals or chosen.reason not in (ONLY, NONE):
         return chosen
     but = "but for" if chosen.reason == NONE else "beside"

@@ -174,10 +174,8 @@ class CorrelationProblem(Problem):
             V = Q @ V.T
         moments = self.inner.moments
         n, views = moments.count, (self.view, self.other)
-        A, B = (
-            unit_variance(root @ W, view.moments.scatter / n)
-            for view, root, W in zip(views, self.roots, (U, V), strict=True)
-        )
+        found = zip(views, self.roots, (U, V), strict=True)
+        A, B = (unit_variance(root @ W, view.moments.scatter / n) for view, root, W in found)
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)
         first, second = self.view.expanded(A), self.other.expanded(B)
