@@ -39,20 +39,13 @@ def make_signal_in_noise(n: int = 1500, snr: float = 1.0, rng: Rng = None) -> Bu
     d, q = 20, 5
     directions = np.linalg.qr(rng.standard_normal((d, q)))[0]
     signal = np.sqrt(snr * d / q) * rng.standard_normal((n, q)) @ directions.T
-    return Bunch(
-        data=signal + rng.standard_normal((n, d)),
-        signal=signal,
-        directions=directions,
-        DESCR=f"{q}-d Gaussian signal in {d}-d isotropic noise, signal to noise ratio {snr:g}.",
-    )
+    X = signal + rng.standard_normal((n, d))
+    text = f"{q}-d Gaussian signal in {d}-d isotropic noise, signal to noise ratio {snr:g}."
+    return Bunch(data=X, signal=signal, directions=directions, DESCR=text)
 
 
 def make_unbalanced_clusters(
-    n: int = 1500,
-    rng: Rng = None,
-    *,
-    n_clusters: int = 20,
-    n_features: int = 10,
+    n: int = 1500, rng: Rng = None, *, n_clusters: int = 20, n_features: int = 10
 ) -> Bunch:
     """Generate Gaussian clusters whose sizes follow Zipf's law, the k-th in proportion to 1/k.
 
@@ -80,13 +73,8 @@ def make_unbalanced_clusters(
     target = rng.choice(n_clusters, size=n, p=weights)
     centers = rng.standard_normal((n_clusters, n_features))
     X = centers[target] + 0.2 * rng.standard_normal((n, n_features))
-    return Bunch(
-        data=X,
-        target=target,
-        centers=centers,
-        weights=weights,
-        DESCR=f"{n_clusters} Gaussian clusters in {n_features} dimensions with Zipf weights.",
-    )
+    text = f"{n_clusters} Gaussian clusters in {n_features} dimensions with Zipf weights."
+    return Bunch(data=X, target=target, centers=centers, weights=weights, DESCR=text)
 
 
 def make_three_clusters(n_per_cluster: int = 30, rng: Rng = None) -> Bunch:
@@ -111,12 +99,8 @@ def make_three_clusters(n_per_cluster: int = 30, rng: Rng = None) -> Bunch:
     centers = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
     target = np.repeat(np.arange(3), n_per_cluster)
     X = centers[target] + 0.1 * rng.standard_normal((len(target), 2))
-    return Bunch(
-        data=X,
-        target=target,
-        centers=centers,
-        DESCR="Three Gaussian clusters in the plane, deviation 0.1.",
-    )
+    text = "Three Gaussian clusters in the plane, deviation 0.1."
+    return Bunch(data=X, target=target, centers=centers, DESCR=text)
 
 
 # The joint that each joint of the generated figure hangs on: root, chest, head, left hip, knee and
@@ -158,12 +142,9 @@ def make_walk(n: int = 240, rate: float = 60.0, speed: float = 0.0) -> Bunch:
         P[:, hip + 2] = P[:, hip + 1] + _limb(0.45, swing - bend)
     for hand, side, start in ((10, 0.25, np.pi), (11, -0.25, 0.0)):
         P[:, hand] = P[:, 9] + _limb(0.6, 0.4 * np.sin(phase + start)) + [0, 0, side]
-    return Bunch(
-        data=P.reshape(n, -1),
-        parents=np.array(WALK_PARENTS),
-        frame_rate=rate,
-        DESCR="A generated walk: twelve joints in meters.",
-    )
+    X, parents = P.reshape(n, -1), np.array(WALK_PARENTS)
+    text = "A generated walk: twelve joints in meters."
+    return Bunch(data=X, parents=parents, frame_rate=rate, DESCR=text)
 
 
 def make_plant(
@@ -240,12 +221,8 @@ def make_plant(
             X[:, sensor] += np.where(since >= 0, growing, 0.0) * offset
     else:
         X += noise
-    return Bunch(
-        data=unit * X,
-        start=start,
-        sensor=sensor,
-        DESCR=f"{d} sensors of plant {plant}, fault: {fault}.",
-    )
+    text = f"{d} sensors of plant {plant}, fault: {fault}."
+    return Bunch(data=unit * X, start=start, sensor=sensor, DESCR=text)
 
 
 def _limb(length, angle):

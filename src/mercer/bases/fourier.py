@@ -283,12 +283,10 @@ class FourierBasis(Basis):
     @cached_property
     def transform_error(self) -> float:
         """Bound on the error of one exponential in the transforms of `moments`."""
-        error = measured_error(self.moment_modes, self.precision_of_transforms)
-        if self.engine.where != "cpu" and has("cufinufft"):
-            place = self.engine.asarray
-            there = measured_error(self.moment_modes, self.precision_of_transforms, place)
-            error = max(error, there)
-        return error
+        there = self.engine.where != "cpu" and has("cufinufft")
+        places = [np.asarray, self.engine.asarray] if there else [np.asarray]
+        wanted = self.moment_modes, self.precision_of_transforms
+        return max(measured_error(*wanted, place) for place in places)
 
     @property
     def modes(self) -> tuple[int, ...]:
@@ -530,19 +528,13 @@ def evaluate(angles, coefficients, precision: float):
 def _transform(kind: int, angles, *arguments, precision: float, isign: int):
     """The transform of a kind in as many dimensions as there are angles."""
     on_host = isinstance(angles, np.ndarray)
-    library = needed(
-        "cufinufft" if is_on_device(angles) else "finufft", "fourier", "A Fourier grid"
-    )
+    name = "cufinufft" if is_on_device(angles) else "finufft"
+    library = needed(name, "fourier", "A Fourier grid")
     # Each coordinate in one piece; one thread, since threads share out the blocks of rows.
     columns = [np.ascontiguousarray(x) if on_host else x.contiguous() for x in angles.T]
-    return vars(library)[f"nufft{len(columns)}d{kind}"](
-        *columns,
-        *arguments,
-        eps=max(precision, LEAST_PRECISION),
-        isign=isign,
-        upsampfac=OVERSAMPLING,
-        **({"nthreads": 1} if on_host else {}),
-    )
+    options = {"eps": max(precision, LEAST_PRECISION), "isign": isign, "upsampfac": OVERSAMPLING}
+    options |= {"nthreads": 1} if on_host else {}
+    return vars(library)[f"nufft{len(columns)}d{kind}"](*columns, *arguments, **options)
 
 
 def measured_error(counts: tuple[int, ...], precision: float, place=np.asarray) -> float:

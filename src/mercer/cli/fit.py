@@ -242,11 +242,8 @@ def mds(args: Namespace) -> outputs.Result:
     """Points that have the distances of the table."""
     table = InputTable(args)
     settings = {"dissimilarity": args.metric or "precomputed", "landmarks": args.landmarks}
-    settings |= {
-        "correction": args.correction,
-        "verbose": outputs.verbosity(args),
-        **resources(args),
-    }
+    settings |= {"correction": args.correction, "verbose": outputs.verbosity(args)}
+    settings |= resources(args)
     model = estimators.ClassicalMDS(args.components, **settings).fit(table.read())
     rows, components = model.embedding_.shape
     names = "stress strain goodness_of_fit least_eigenvalue negative_share correction_constant"
@@ -510,22 +507,13 @@ def measure(args: Namespace, method: str, X) -> dict:
     finally:
         tracemalloc.stop()
     certificate = model.certificate_
-    lower, upper = certificate.eigenvalue_lower, certificate.eigenvalue_upper
-    widest = None  # interval of an eigenvalue, over the first one
-    if certificate.kind == "bound":
-        widest = float((upper - lower).max() / upper[0]) if upper[0] > 0 else 0.0
-    return {
-        "method": method,
-        "seconds": seconds,
-        "peak_bytes": peak,
-        "certificate": certificate.kind,
-        "converged": certificate.converged,
-        "error": widest,
-        "captured_variance": certificate.captured_variance,
-        "eigenvalues": model.eigenvalues_,
-        "eigenvalue_lower": lower,
-        "eigenvalue_upper": upper,
-    }
+    facts = {"method": method, "seconds": seconds, "peak_bytes": peak}
+    facts |= {"certificate": certificate.kind, "converged": certificate.converged}
+    # The widest interval of an eigenvalue, over the first one.
+    facts["error"] = certificate.widest if certificate.kind == "bound" else None
+    facts |= {"captured_variance": certificate.captured_variance, "eigenvalues": model.eigenvalues_}
+    ends = ("eigenvalue_lower", "eigenvalue_upper")
+    return facts | {name: vars(certificate)[name] for name in ends}
 
 
 def draw(measured: list[dict], path: Path) -> None:

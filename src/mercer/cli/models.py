@@ -295,14 +295,9 @@ def explain(args: Namespace) -> outputs.Result:
 def significance(args: Namespace) -> outputs.Result:
     """Shuffle columns and draw rows of a sample."""
     prepared = TableModel.load(args.model, "significance")
-    tested = prepared.model.significance(
-        prepared.scaling.apply(prepared.open(args).source),
-        level=args.level,
-        n_permutations=args.shuffles,
-        n_bootstrap=args.draws,
-        max_rows=args.rows,
-        random_state=args.seed,
-    )
+    rows = prepared.scaling.apply(prepared.open(args).source)
+    draws = {"n_permutations": args.shuffles, "n_bootstrap": args.draws, "max_rows": args.rows}
+    tested = prepared.model.significance(rows, level=args.level, random_state=args.seed, **draws)
     return outputs.Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
 
 
@@ -315,22 +310,13 @@ def report(args: Namespace) -> outputs.Result:
     color = args.color if args.color is None or args.color in columns else from_file(args, columns)
     names = columns.pop(args.id or next(iter(table.files), ""), None)
     texts = prepared.texts()
-    write_report(
-        prepared.model,
-        rows,
-        args.draft,
-        scaling=prepared.scaling,
-        settings=prepared.options,
-        columns=table.columns if texts is None else rows.columns,
-        table=columns,
-        color=color,
-        color_name=args.color,
-        images=args.image or table.image_shape or prepared.image_shape,
-        title=args.title,
-        max_points=args.points,
-        row_names=None if names is None else list(names),
-        verbose=outputs.verbosity(args),
-    )
+    shown: dict[str, Any] = {"color": color, "color_name": args.color, "title": args.title}
+    shown["columns"] = table.columns if texts is None else rows.columns
+    shown["images"] = args.image or table.image_shape or prepared.image_shape
+    shown["row_names"] = None if names is None else list(names)
+    shown |= {"max_points": args.points, "verbose": outputs.verbosity(args), "table": columns}
+    shown |= {"scaling": prepared.scaling, "settings": prepared.options}
+    write_report(prepared.model, rows, args.draft, **shown)
     count = rows.shape[0]
     return outputs.Result({"rows": count}, [("rows", f"{count:,}")])
 

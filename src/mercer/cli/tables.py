@@ -89,14 +89,9 @@ class InputTable:
     def _pick(self, columns: list[str] | None) -> files.RowSource:
         """The rows with the columns that are asked for, missing values as they are."""
         args = self.args
-        form = files.TextFormat(
-            encoding=args.encoding or "utf-8",
-            decimal=args.decimal,
-            thousands=args.thousands or "",
-            comment=args.comment,
-            header=args.header,
-            marks=self.policy != "error",
-        )
+        given = {name: vars(args)[name] for name in ("decimal", "comment", "header")}
+        given |= {"encoding": args.encoding or "utf-8", "thousands": args.thousands or ""}
+        form = files.TextFormat(marks=self.policy != "error", **given)
         self.memory = vars(args).get("memory")
         source = files.open_source(args.data, name=args.array, format=form, memory=self.memory)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
@@ -119,11 +114,7 @@ class InputTable:
             raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
         if files.is_table(args.data):
             return files.open_source(
-                args.data,
-                columns=picked,
-                name=args.array,
-                format=form,
-                memory=self.memory,
+                args.data, columns=picked, name=args.array, format=form, memory=self.memory
             )
         return PickedColumns(source, [int(name) for name in picked])
 

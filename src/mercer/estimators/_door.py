@@ -18,14 +18,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe, Landmarks, PointGram, PrecomputedBasis
-from ..compute import (
-    TiledEngine,
-    make_engine,
-    match_sparsity,
-    on_device_of,
-    parse_bytes,
-    to_numpy,
-)
+from ..compute import TiledEngine, make_engine, match_sparsity, on_device_of, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign, is_on_device, stack_rows
 from ..exceptions import InvalidRowsError
 from ..fitting.checkpoint import Checkpoint, identity_of
@@ -109,6 +102,11 @@ def kept(kind: Any) -> Fitted:
 
 #: A fitted attribute that model files leave out: it follows from the rest, or is made anew.
 NOT_SAVED = Fitted(saved=False)
+
+
+def not_saved(names: str) -> dict[str, Fitted]:
+    """Several such attributes."""
+    return dict.fromkeys(names.split(), NOT_SAVED)
 
 
 def is_float(dtype: Any) -> bool:
@@ -407,15 +405,9 @@ class Door(BaseEstimator):
         if isinstance(X, np.memmap) and X.dtype.char != "g":
             _checks.check_file(X, least)
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        return _checks.valid_rows(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if self._takes_sparse() else False,
-            dtype=self._types,
-            copy=reset and self._keeps_copy(),
-            ensure_min_samples=least,
-        )
+        options = {"dtype": self._types, "copy": reset and self._keeps_copy()}
+        options["accept_sparse"] = "csr" if self._takes_sparse() else False
+        return _checks.valid_rows(self, X, reset=reset, ensure_min_samples=least, **options)
 
     @contextmanager
     def _task(self, X, y=None, sample_weight=None, looks: bool = True) -> Iterator[FitTask]:

@@ -38,7 +38,7 @@ from ..rows import (
     open_rows,
 )
 from ._checks import plain
-from ._door import NOT_SAVED, Door, Fitted, kept
+from ._door import Door, Fitted, kept, not_saved
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -121,12 +121,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         "plan_": Fitted(Plan),
         "X_sample_": Fitted("s d sparse"),
         "_weights": Fitted("w or None"),
-        "eigenvectors_": NOT_SAVED,
-        "X_fit_": NOT_SAVED,
-        "landmarks_": NOT_SAVED,
-        "significance_": NOT_SAVED,
-        "_way_back": NOT_SAVED,
-        "_step": NOT_SAVED,
+        **not_saved("eigenvectors_ X_fit_ landmarks_ significance_ _way_back _step"),
     }
 
     _: KW_ONLY
@@ -300,8 +295,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         scale = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=w))
         gradients = OfExpansion(self.expansion_.here(), explaining.gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
-        named = vars(self).get("feature_names_in_")
-        names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
+        names = vars(self).get("feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         return explaining.Attribution.of(sums, scale, names, self.get_feature_names_out())
 
     def significance(
@@ -354,20 +348,11 @@ class KernelModel(Scores, TransformerMixin, Door):
         seed = int(rng.integers(2**62))
         sample, w = self._sampled(X, size, seed)
         self.kernel_.check(sample)
+        draws: dict[str, Any] = {"n_permutations": n_permutations, "n_bootstrap": n_bootstrap}
+        model = self.kernel_, sample, self.expansion_.n_components, self.center
         with engine.single_blas():
-            significance = explaining.significance_of(
-                self.kernel_,
-                sample,
-                self.expansion_.n_components,
-                self.center,
-                rng,
-                w,
-                level=level,
-                n_permutations=n_permutations,
-                n_bootstrap=n_bootstrap,
-            )
-        self.significance_ = significance
-        return significance
+            self.significance_ = explaining.significance_of(*model, rng, w, level=level, **draws)
+        return self.significance_
 
     def _rows_or_own(self, X) -> Rows:
         """The rows of X, or those of the fit that the model has kept: all, or a sample."""

@@ -9,15 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import (
-    Array,
-    format_bytes,
-    is_sparse,
-    make_engine,
-    parse_bytes,
-    restore,
-    to_numpy,
-)
+from ..compute import Array, format_bytes, is_sparse, make_engine, parse_bytes, restore, to_numpy
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
@@ -30,7 +22,7 @@ from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
 from ._checks import AT_LEAST_1, AUTO, SEARCHES, StrOptions, check_gram
-from ._door import NOT_SAVED, Door, Fitted, kept
+from ._door import Door, Fitted, kept, not_saved
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
 NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
@@ -59,16 +51,13 @@ class SpectralInput(Door):
     """
 
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
-        "affinity_": NOT_SAVED,
         "kernel_": kept(Kernel),
         "map_": kept("PointMap|ReducedMap|DiffusionFunctions m k"),
         "eigenvalues_": kept("k"),
         "certificate_": Fitted("Certificate k"),
         "plan_": Fitted(Plan),
         "graph_": Fitted("NeighborGraph m"),
-        "landmarks_": NOT_SAVED,
-        "_searched": NOT_SAVED,
-        "_search_device": NOT_SAVED,
+        **not_saved("affinity_ landmarks_ _searched _search_device"),
     }
 
     _: KW_ONLY

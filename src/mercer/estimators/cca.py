@@ -279,13 +279,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         Y = y if is_sparse(y) or isinstance(y, np.memmap) else table_of(y)
         Y = Y[:, None] if Y.ndim == 1 else Y
         columns = vars(self).get("n_features_y_")
-        Y = checked_array(
-            Y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            input_name="y",
-            ensure_min_samples=2 if columns is None else 1,
-        )
+        checks = {"dtype": self._types, "input_name": "y", "accept_sparse": "csr"}
+        Y = checked_array(Y, ensure_min_samples=2 if columns is None else 1, **checks)
         if columns not in (None, Y.shape[1]):
             raise ValueError(
                 f"y has {Y.shape[1]} columns, and the model was fitted to {columns}. "

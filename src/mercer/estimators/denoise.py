@@ -159,19 +159,14 @@ class PatchDenoiser(Door):
                 raise ValueError("Some images have other channels than others. Pass images alike.")
             channels = images[0].shape[2] if images[0].ndim == 3 else None
             rng = check_random_state(fresh.random_state)
-            noises = (
-                [estimate_noise(one) for one in images] if fresh.noise is None else [fresh.noise]
-            )
+            noises = [fresh.noise] if fresh.noise is not None else list(map(estimate_noise, images))
             linear = fresh.kernel == "linear" or isinstance(fresh.kernel, Linear)
             count = fresh.n_patches or (LINEAR_PATCHES if linear else PATCHES)
             P = fresh._without_mean(draw_patches(images, fresh.patch_size, count, rng), channels)[0]
             flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-            attributes = {
-                "model_": None if flat else fresh._model(P, rng, originals[0]).fit(P),
-                "noise_": float(np.mean(noises)),
-                "n_channels_": channels,
-            }
-            fresh._adopt(attributes)
+            model = None if flat else fresh._model(P, rng, originals[0]).fit(P)
+            noise = float(np.mean(noises))
+            fresh._adopt({"model_": model, "noise_": noise, "n_channels_": channels})
         return self
 
     def _complete(self) -> None:
@@ -301,18 +296,14 @@ class PatchDenoiser(Door):
             kernel = clone(kernel).set_params(gamma=gamma)
         there = self.device is None and is_on_device(image)
         most = P.shape[1] if linear else min(COMPONENTS, len(P) - 1)
-        return KernelPCA(
-            min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P)),
-            kernel=kernel,
-            # The unit vectors span the patches, so this is exact at any number of them.
-            basis=Landmarks(points=np.eye(P.shape[1])) if linear else "points",
-            eigen_solver=self.eigen_solver,
-            preimage=self.preimage,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            device=f"cuda:{device_index(image)}" if there else self.device,
-            random_state=rng.randint(np.iinfo(np.int32).max),
-        )
+        r = min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P))
+        shared = ("eigen_solver", "preimage", "memory", "n_jobs")
+        settings: dict[str, Any] = {name: vars(self)[name] for name in shared}
+        settings["device"] = f"cuda:{device_index(image)}" if there else self.device
+        settings["random_state"] = rng.randint(np.iinfo(np.int32).max)
+        # The unit vectors span the patches, so this is exact at any number of them.
+        basis: Any = Landmarks(points=np.eye(P.shape[1])) if linear else "points"
+        return KernelPCA(r, kernel=kernel, basis=basis, **settings)
 
     def _validate_params(self) -> None:
         """Also the parameters together, as of a model file."""
@@ -395,14 +386,10 @@ def add_patches(total, count, P, weights, size, rows, columns) -> None:
     top, left, height, width = rows[0], columns[0], len(rows), len(columns)
     for i in range(size):
         for j in range(size):
-            if no_gap:
-                across = slice(left + j, left + j + width)
-                total[top + i : top + i + height, across] += P[:, :, i, j]
-                count[top + i : top + i + height, across] += weights
-            else:
-                where = np.ix_(rows + i, columns + j)
-                total[where] += P[:, :, i, j]
-                count[where] += weights
+            where: Any = slice(top + i, top + i + height), slice(left + j, left + j + width)
+            where = where if no_gap else np.ix_(rows + i, columns + j)
+            total[where] += P[:, :, i, j]
+            count[where] += weights
 
 
 def directions_of(expansion, dtype) -> tuple[Array, Array]:

@@ -287,7 +287,20 @@ class HebbianKernelPCA(KernelModel):
 
     def _problem(self, task, basis):
         if not basis.spans_data:
-            return self._rowwise(task, basis)
+            facts = {
+                "scale": self.scale is not None,
+                "track_excess": self.track_excess,
+                "eigenvalue_estimate": self.eigenvalue_estimate != "outputs",
+            }
+            asked = [name for name, is_set in facts.items() if is_set]
+            if asked:
+                raise ValueError(
+                    f"{asked[0]}= needs a coefficient for each row, and with {basis.noun} there "
+                    "are none. Leave it out, or use basis='points', which needs all rows in one "
+                    "place."
+                )
+            problem: Any = components_problem(task, basis)
+            return hebbian.RowwiseProblem.of(problem, task.rows)
         self._check_in_one_place(basis)
         if basis.size < 2:
             raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
@@ -301,22 +314,6 @@ class HebbianKernelPCA(KernelModel):
         if task.is_single and isinstance(basis, PointGram) and basis.single:
             basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
         return GramProblem(basis, task.center)
-
-    def _rowwise(self, task, basis):
-        """The problem of the linear rule on coordinates in a small basis."""
-        facts = {
-            "scale": self.scale is not None,
-            "track_excess": self.track_excess,
-            "eigenvalue_estimate": self.eigenvalue_estimate != "outputs",
-        }
-        asked = [name for name, is_set in facts.items() if is_set]
-        if asked:
-            raise ValueError(
-                f"{asked[0]}= needs a coefficient for each row, and with {basis.noun} there are "
-                "none. Leave it out, or use basis='points', which needs all rows in one place."
-            )
-        problem: Any = components_problem(task, basis)
-        return hebbian.RowwiseProblem.of(problem, task.rows)
 
     def _solver(self, X=None) -> hebbian.Hebbian:
         solver = hebbian.Hebbian()
@@ -333,16 +330,8 @@ class HebbianKernelPCA(KernelModel):
     def _make_gain(self) -> Any:
         """The gain with the settings it has."""
         if not isinstance(self.gain, str):
-            settings = self.gain.get_params(deep=False)
-            for name in ("eta0", "tau"):
-                if settings.get(name) is not None and not settings[name] > 0:
-                    raise ValueError(f"gain={self.gain!r}: {name} must be positive, or None.")
-            if settings.get("estimate", "outputs") not in ("outputs", "product", "running"):
-                raise ValueError(
-                    f"gain={self.gain!r}: estimate must be 'outputs', 'product' or 'running'."
-                )
             return hebbian.make_gain(self.gain)
-        settings = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
+        settings = {name: vars(self)[name] for name in ("eta0", "mu", "xi", "rho0")}
         names = hebbian.GAINS[self.gain]().get_params(deep=False)
         if self.eigenvalue_estimate != "outputs":
             if "estimate" not in names:
@@ -388,16 +377,10 @@ class HebbianKernelPCA(KernelModel):
         novelty = threshold_of(self.novelty, example=0.1)
         stream = None if first else self._stream
         if stream is None:
-            stream = hebbian.GrowingHebbian(
-                self._make_kernel(X) if first else self.kernel_,
-                self.n_components,
-                self.forgetting,
-                self.budget,
-                OVERSAMPLING if self.oversampling is None else self.oversampling,
-                self.block,
-                novelty,
-                self.center,
-            )
+            kernel = self._make_kernel(X) if first else self.kernel_
+            spare = OVERSAMPLING if self.oversampling is None else self.oversampling
+            bounds = self.n_components, self.forgetting, self.budget, spare, self.block
+            stream = hebbian.GrowingHebbian(kernel, *bounds, novelty, self.center)
             if not first:
                 n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
                 points, frame = self.expansion_.basis.points, to_numpy(self.expansion_.frame)

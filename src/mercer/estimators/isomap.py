@@ -18,7 +18,7 @@ from ..mds import distances
 from ..spectral.graph import distance_matrix
 from ..spectral.neighbors import nearest, neighbors_of_all, search_way
 from ._checks import SEARCHES, Count
-from ._door import NOT_SAVED, Door, Fitted, kept
+from ._door import Door, Fitted, kept, not_saved
 from .mds import ClassicalMDS
 
 # Bytes for each entry of paths that are found at once.
@@ -88,10 +88,7 @@ class Isomap(ClassicalMDS):
         "graph_": kept("n n sparse"),
         "_rows": kept("n d real sparse"),
         "plan_": Fitted(Plan),
-        "_distance": NOT_SAVED,
-        "_anchors": NOT_SAVED,
-        "_index": NOT_SAVED,
-        "_searched": NOT_SAVED,
+        **not_saved("_distance _anchors _index _searched"),
     }
     _title = "Isomap"
     dissimilarity: ClassVar[Any] = "precomputed"  # type: ignore[misc]
@@ -121,14 +118,18 @@ class Isomap(ClassicalMDS):
         engine, n = make_engine(memory=self.memory, threads=self.n_jobs), self._rows.shape[0]
         check_range(X, "Neighbors")
         index, lengths = nearest(X, self._rows, min(self.n_neighbors, n), engine)
-        Y, m = np.empty((X.shape[0], self.embedding_.shape[1])), len(self._goals())
+        Y, goals = np.empty((X.shape[0], self.embedding_.shape[1])), self._goals()
         # Rows with the same neighbors together, since paths are found once for each of these.
         order = np.argsort(index[:, 0], kind="stable")
-        block = max(1, engine.memory // (PATH_BYTES * (n + m) * index.shape[1]))
+        block = max(1, engine.memory // (PATH_BYTES * (n + len(goals)) * index.shape[1]))
         for start in range(0, len(Y), block):
             rows = order[start : start + block]
             steps, place = np.unique(index[rows], return_inverse=True)
-            paths = self._paths(steps)[place.reshape(index[rows].shape)]
+            if "_points" in vars(self):
+                paths = self._points[steps]
+            else:  # a model from a file finds them anew
+                paths = geodesics(self.graph_, steps)[:, goals]
+            paths = paths[place.reshape(index[rows].shape)]
             Y[rows] = self.map_((paths + lengths[rows][:, :, None]).min(axis=1))
         return restore(Y, like)
 
@@ -136,12 +137,6 @@ class Isomap(ClassicalMDS):
         """Rows that path lengths are scaled by: the landmarks, or all."""
         index = self.landmark_indices_
         return np.arange(len(self.embedding_)) if index is None else index
-
-    def _paths(self, rows) -> np.ndarray:
-        """Path lengths from training rows to `_goals`; found anew by a model from a file."""
-        if "_points" in vars(self):
-            return self._points[rows]
-        return geodesics(self.graph_, rows)[:, self._goals()]
 
     def _complete(self) -> None:
         """Paths of a file must be finite, and end at the points of its map."""

@@ -15,17 +15,7 @@ from ..fitting import choosing
 from ..fitting.checkpoint import identity_of
 from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
-from ..rows import (
-    Layout,
-    NextPass,
-    State,
-    Step,
-    SummedRows,
-    lazy_like,
-    like_of,
-    merge,
-    with_extras,
-)
+from ..rows import Layout, NextPass, State, Step, SummedRows, lazy_like, like_of, merge, with_extras
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, AUTO, FROM_0, NOT_NEGATIVE, SHARE, Flag
 from ._door import Fitted, become, unfitted
@@ -334,13 +324,8 @@ class KernelPCA(KernelModel):
                 "Pass codes for categories."
             )
         names = vars(fresh).get("feature_names_in_")
-        layout = Layout(
-            self._digest(),
-            fresh.n_features_in_,
-            None if names is None else list(names),
-            rows.dtype.name,
-            list(given),
-        )
+        facts = fresh.n_features_in_, None if names is None else list(names), rows.dtype.name
+        layout = Layout(self._digest(), *facts, list(given))
         step = fresh._stopped(SummedRows(layout)) if step is None else step
         step.layout.check(layout)
         return step.state_of(rows.blocks(), given, self._make_engine(), first_row)
@@ -432,10 +417,7 @@ class KernelPCA(KernelModel):
         alpha = self.alpha if task.weights is None else self.alpha / task.weights
         B = ridge_inverse(score_kernel(attributes["kernel_"]), S, task.array, alpha)
         like = like_of(task.rows)
-        return attributes | {
-            "dual_coef_": restore(B, like),
-            "X_transformed_fit_": restore(S, like),
-        }
+        return attributes | {"dual_coef_": restore(B, like), "X_transformed_fit_": restore(S, like)}
 
     def _warn(self, result, plan, task) -> None:
         super()._warn(result, plan, task)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,14 +19,13 @@ from ..kernels import KERNELS, Kernel
 from ..relatives.monitor import (
     CONSTANT,
     ControlChart,
+    autocorrelations,
     contributions,
     lagged,
     limits_of,
-    memory_of,
     scaling_of,
     smoothed,
     statistics_of,
-    time_blocks,
 )
 from ._checks import FADING, FROM_0, Flag, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
@@ -180,13 +180,22 @@ class ProcessMonitor(Detector):
         """
         with all_or_nothing(self) as fresh:
             rows, rng = fresh._training_rows(X), check_random_state(fresh.random_state)
-            kernel = fresh._kernel_for(rows, rng)
+            scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, fresh.whiten)[1]
+            named = isinstance(fresh.kernel, str) and KERNELS[fresh.kernel].metric is not None
+            wider = named and isinstance(fresh.gamma, str) and fresh.gamma == "auto"
+            model = fresh._model(2, rows.shape[1], rng)
+            kernel = model._make_kernel(WIDTH * scaled if wider else scaled)
             held = np.empty((len(rows), 2))
-            correlated = memory_of(rows, len(rows) // (2 * BLOCKS))
+            # Rows between a block of time held out and those that are learned from: the lags, and
+            # as many as the mean autocorrelation of columns takes to fall below 1 / e.
+            n, most = len(rows), len(rows) // (2 * BLOCKS)
+            below = np.flatnonzero(autocorrelations(rows, most) < np.exp(-1))
+            gap = fresh.lags + (int(below[0]) if below.size else most)
             with trials():
-                for others, block in time_blocks(len(rows), BLOCKS, fresh.lags + correlated):
+                for start, stop in pairwise(np.linspace(0, n, BLOCKS + 1).astype(int)):
+                    others = np.r_[0 : max(0, start - gap), min(n, stop + gap) : n]
                     fold = Learned.of(fresh, rows[others], kernel, rng)
-                    held[block] = fold.statistics(rows[block])
+                    held[start:stop] = fold.statistics(rows[start:stop])
             learned = Learned.of(fresh, rows, kernel, rng)
             means = held.mean(axis=0)
             held = smoothed(held, fresh.smoothing, means)
@@ -194,16 +203,10 @@ class ProcessMonitor(Detector):
             expansion, last = learned.model.expansion_, learned.scaled(rows[at[1:]])
             threshold = float(held[at[1], 1]) + rounding_at(expansion, last)
             spe = fresh._within_reach(threshold, held[:, 1], learned.model)
-            fresh._adopt(
-                {
-                    "model_": learned.model,
-                    "mean_": learned.mean,
-                    "scaling_": learned.scaling,
-                    "limits_": np.array([held[at[0], 0], spe]),
-                    "means_": means,
-                    "readings_": spread_readings(rows, fresh.n_features_in_),
-                }
-            )
+            attributes = {f"{name}_": value for name, value in learned._asdict().items()}
+            attributes |= {"limits_": np.array([held[at[0], 0], spe]), "means_": means}
+            readings = spread_readings(rows, fresh.n_features_in_)
+            fresh._adopt(attributes | {"readings_": readings})
         return self
 
     def chart(self, X: Array, before: Array = None, *, explain: bool = True) -> ControlChart:
@@ -316,13 +319,6 @@ class ProcessMonitor(Detector):
                 "Leave them out, or give rows in which they move."
             )
         return lagged(rows, self.lags)[self.lags :]
-
-    def _kernel_for(self, rows, rng) -> Kernel:
-        """The kernel with numbers for whitened rows."""
-        scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, self.whiten)[1]
-        named = isinstance(self.kernel, str) and KERNELS[self.kernel].metric is not None
-        wider = named and isinstance(self.gamma, str) and self.gamma == "auto"
-        return self._model(2, rows.shape[1], rng)._make_kernel(WIDTH * scaled if wider else scaled)
 
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:

@@ -215,7 +215,16 @@ class NoveltyDetector(Detector):
             model = fresh._model(len(learned), X.shape[1], rng).fit(X[learned])
             errors = errors_at(model, X, held)
             normal = len(errors) - int((self.outliers or 0) * len(errors))
-            place = order_statistic(normal, self.false_alarms)
+            # A new error is equally likely to fall into each of the gaps, one more than errors. Of
+            # too few errors the largest is taken, which is exceeded with probability 1 / (m + 1).
+            place = int(np.ceil((normal + 1) * (1 - self.false_alarms)))
+            if place > normal:
+                tell(
+                    f"{normal} rows set the threshold, too few for false_alarms="
+                    f"{self.false_alarms}: expect a share of {1 / (normal + 1):.2g}. Give more "
+                    "rows or a larger holdout."
+                )
+            place = min(place, normal) - 1
             last = np.argsort(errors, kind="stable")[place : place + 1]
             threshold = float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
             offset = -self._within_reach(threshold, errors, model)
@@ -325,21 +334,6 @@ def rounding_at(expansion: KernelExpansion, row: Array) -> float:
     lengths = np.linalg.norm(to_numpy(expansion.frame), axis=0)
     values = (max(basis.rounding(), eps) + m**0.5 * eps) * (square * largest) ** 0.5
     return 2 * values * float(t @ lengths) + 2 * (columns + 1) * eps * square
-
-
-def order_statistic(m: int, share: float) -> int:
-    """Index of the one of m sorted errors that new ones exceed with probability `share` at most.
-
-    A new error is equally likely to fall into each of the m + 1 gaps. With so few errors that
-    none of them will do the largest is taken, which is exceeded with probability 1 / (m + 1).
-    """
-    place = int(np.ceil((m + 1) * (1 - share)))
-    if place > m:
-        tell(
-            f"{m} rows set the threshold, too few for false_alarms={share}: expect a share of "
-            f"{1 / (m + 1):.2g}. Give more rows or a larger holdout."
-        )
-    return min(place, m) - 1
 
 
 def least(values, count: int):

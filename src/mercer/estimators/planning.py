@@ -75,15 +75,8 @@ def plan(
             f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
             "function costs is not known. Plan for a kernel like it."
         )
-    estimator = KernelPCA(
-        n_components,
-        kernel=kernel,
-        memory=memory,
-        device=device,
-        tol=tol,
-        n_jobs=n_jobs,
-        copy_X=False,
-    )
+    resources = {"memory": memory, "device": device, "n_jobs": n_jobs}
+    estimator = KernelPCA(n_components, kernel=kernel, tol=tol, copy_X=False, **resources)
     if isinstance(X, tuple):
         return _with_rivals(_plan_of_shape(X, kernel, estimator))
     with estimator._task(X, looks=False) as task:
@@ -110,20 +103,11 @@ def _plan_of_shape(shape, kernel: Kernel, estimator: KernelPCA) -> Plan:
     sample = np.random.default_rng(0).random((MEASURED_ROWS, d))
     kernel, engine = kernel.resolve(sample), estimator._make_engine()
     r, points = estimator.n_components, np.broadcast_to(sample[0], (n, d))
-    task = FitTask(
-        ArrayRows(points),
-        points,
-        kernel,
-        "auto",
-        "auto",
-        None if r is None else min(n, int(r)),
-        engine,
-        np.random.default_rng(0),
-        None,
-        components_problem,
-        tol=float(estimator.tol),
-        candidates=frozenset() if isinstance(kernel, Precomputed) else CANDIDATES,
-    )
+    asked = None if r is None else min(n, int(r))
+    candidates = frozenset() if isinstance(kernel, Precomputed) else CANDIDATES
+    what = ArrayRows(points), points, kernel, "auto", "auto", asked, engine
+    how = np.random.default_rng(0), None, components_problem
+    task = FitTask(*what, *how, tol=float(estimator.tol), candidates=candidates)
     chosen = choose(task, listing=True)
     if d <= MOST_COLUMNS:
         grid = fourier(chosen.workload, kernel, np.ones(d), engine)
@@ -134,11 +118,8 @@ def _plan_of_shape(shape, kernel: Kernel, estimator: KernelPCA) -> Plan:
 
 def _with_rivals(chosen: Plan) -> Plan:
     """The plan with the other exact methods named, where it is said to be the only one."""
-    rivals = [
-        e.method
-        for e in chosen.estimates
-        if e.fits and not e.approximate and e.method not in (*NEARLY, chosen.method)
-    ]
+    exact = [e.method for e in chosen.estimates if e.fits and not e.approximate]
+    rivals = [method for method in exact if method not in (*NEARLY, chosen.method)]
     if not rivals or chosen.reason not in (ONLY, NONE):
         return chosen
     but = "but for" if chosen.reason == NONE else "beside"

@@ -325,9 +325,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             )
         return ranks
 
-    @property
-    def _n_features_out(self):
-        return self.best_estimator_._n_features_out
+    _n_features_out = property(lambda self: self.best_estimator_._n_features_out)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

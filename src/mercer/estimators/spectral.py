@@ -14,7 +14,7 @@ from ..exceptions import ModelFileError, tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions, eigengaps
 from ._checks import AT_LEAST_1, AUTO, FROM_2, Count, StrOptions
-from ._door import NOT_SAVED, OF_POINTS, Fitted, kept
+from ._door import OF_POINTS, Fitted, kept, not_saved
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput, at_rows
 
@@ -209,10 +209,7 @@ class SpectralClustering(
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "labels_": Fitted("n int"),
         "assignment_": kept("Centers|Rotated|Pivoted q"),
-        "embedding_": NOT_SAVED,
-        "_vectors": NOT_SAVED,
-        "_rows": NOT_SAVED,
-        "_seen": NOT_SAVED,
+        **not_saved("embedding_ _vectors _rows _seen"),
     }
     _title = "spectral clustering"
 

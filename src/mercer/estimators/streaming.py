@@ -539,13 +539,10 @@ class StreamingKernelPCA(KernelModel):
                     "drift faster than points are replaced, or need more points. Raise budget or "
                     "novelty."
                 )
-        certificate = vars(self).get("certificate_")
+        certificate, problem = vars(self).get("certificate_"), result.problem
         if certificate is not None and certificate.indefinite:
             tell(INDEFINITE.format(self.kernel_))
-        elif (
-            self.n_samples_seen_ > 1
-            and result.problem.total <= ZERO_VARIANCE * result.problem.scale
-        ):
+        elif self.n_samples_seen_ > 1 and problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
         if task.is_first:
             self._warn_of_width(self.n_samples_seen_)

@@ -19,14 +19,7 @@ from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
 from ..rows import like_rows
-from ._checks import (
-    LARGEST_SUM,
-    SMALLEST_VALUE,
-    UNIT,
-    StrOptions,
-    check_gram,
-    checked_array,
-)
+from ._checks import LARGEST_SUM, SMALLEST_VALUE, UNIT, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
 from ._model import KernelModel
 from .kernel_pca import KernelPCA

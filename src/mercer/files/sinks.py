@@ -193,8 +193,7 @@ def open_sink(
     others = dict(kept or {})
     if others and kind is NpySink:
         raise ValueError(
-            f"{target.name} holds numbers of one kind only. Give a .csv or .parquet file "
-            "for "
+            f"{target.name} holds numbers of one kind only. Give a .csv or .parquet file for "
             f"{', '.join(others)}."
         )
     clash = sorted(set(others) & set(names))

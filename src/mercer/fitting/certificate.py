@@ -291,21 +291,13 @@ def certify(
     share = shares(held - held_error, most, total - error, total + error)
     around = around + above + below
     score_error = (errors or score_errors)(values, around, lower, likely, projection or slack)
-    return Certificate(
-        "bound" if bounded else "estimate",
-        lower,
-        upper[:-1],
-        pairs.residuals if pairs.bounded else None,
-        share,
-        pairs.converged,
-        pairs.n_passes,
-        indefinite,
-        n_proven=proven,
-        score_error=score_error if bounded else None,
-        confidence=confidence,
-        likely_lower=None if confidence is None else lower,
-        likely_upper=None if confidence is None else likely[:-1],
-    )
+    kind: Any = "bound" if bounded else "estimate"
+    run = share, pairs.converged, pairs.n_passes, indefinite
+    facts: dict = {"n_proven": proven, "score_error": score_error if bounded else None}
+    if confidence is not None:
+        facts |= {"confidence": confidence, "likely_lower": lower, "likely_upper": likely[:-1]}
+    residuals = pairs.residuals if pairs.bounded else None
+    return Certificate(kind, lower, upper[:-1], residuals, *run, **facts)
 
 
 def floored(values) -> np.ndarray:
@@ -335,15 +327,7 @@ def proven_ends(pairs, size, total, rounding, definite) -> tuple:
     return lower, upper
 
 
-def interval_ends(
-    seen: Evidence,
-    size: int,
-    total: float,
-    definite: bool,
-    slack: Rounding,
-    coarse: np.ndarray | None,
-    wanted: int,
-) -> tuple[np.ndarray, np.ndarray]:
+def interval_ends(seen: Evidence, size, total, definite, slack, coarse, wanted: int) -> tuple:
     """Lower ends of the first k eigenvalues of A and upper ends of k + 1.
 
     The Ritz values are lower ends (Cauchy); for the others see `upper_ends`. `coarse` are upper
@@ -551,18 +535,10 @@ def projection_certificate(
         error = score_errors(values, error, *narrow, slack + projection)
     if likely:
         likely["likely_upper"] = likely["likely_upper"][:-1]
-    return Certificate(
-        "bound" if certain else "estimate",
-        lower,
-        upper[: values.size],
-        None,
-        share,
-        pairs.converged,
-        indefinite=indefinite,
-        n_proven=0 if error is None else leading(np.isfinite(error)),
-        score_error=error,
-        **likely,
-    )
+    kind: Any = "bound" if certain else "estimate"
+    proven = 0 if error is None else leading(np.isfinite(error))
+    facts = likely | {"indefinite": indefinite, "n_proven": proven, "score_error": error}
+    return Certificate(kind, lower, upper[: values.size], None, share, pairs.converged, **facts)
 
 
 def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
@@ -604,8 +580,8 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
     probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
     likely[-1:] = np.minimum(likely[-1:], probed)
-    ends = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
-    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in ends)
+    both = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
+    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in both)
     # What was found stays within its interval.
     lower = np.pad(theta[:r], (0, max(r - k, 0))) * unit - slack
     lower = np.maximum(np.minimum(values, lower), 0.0)
@@ -619,16 +595,11 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     # Rows are projected by the coordinates that the fit found.
     rounding = slack + problem.slack + problem.projection(pairs)
     error = score_errors(values, around, lower, likely, rounding)
-    return replace(
-        certificate,
-        eigenvalue_lower=lower,
-        eigenvalue_upper=(sure if certificate.kind == "bound" else likely)[:-1],
-        n_proven=leading(np.isfinite(error)),
-        score_error=error,
-        confidence=1.0 if np.array_equal(sure, likely) else 1.0 - FAILURE,
-        likely_lower=lower,
-        likely_upper=likely[:-1],
-    )
+    upper = (sure if certificate.kind == "bound" else likely)[:-1]
+    confidence = 1.0 if np.array_equal(sure, likely) else 1.0 - FAILURE
+    ends = {"eigenvalue_lower": lower, "eigenvalue_upper": upper, "likely_lower": lower}
+    facts = {"n_proven": leading(np.isfinite(error)), "score_error": error}
+    return replace(certificate, **ends, **facts, likely_upper=likely[:-1], confidence=confidence)
 
 
 def raised(values, norm: float, trace: float) -> np.ndarray:

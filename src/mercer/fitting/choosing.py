@@ -266,16 +266,9 @@ def choose(
             f"{work.r:,} components. Landmarks are used instead; the certificate bounds their "
             "error. Raise memory for an exact method. Give basis='landmarks' to silence this."
         )
-    small = replace(small, fits=True)
-    return replace(
-        plan,
-        estimates=plan.estimates or (small,),
-        chosen=small,
-        reason=reason,
-        basis=bases.Landmarks(),
-        warning=warning,
-        left_to_us=True,
-    )
+    small, basis = replace(small, fits=True), bases.Landmarks()
+    plan = replace(plan, estimates=plan.estimates or (small,), chosen=small, basis=basis)
+    return replace(plan, reason=reason, warning=warning, left_to_us=True)
 
 
 def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
@@ -310,9 +303,8 @@ def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
 
     All times are scaled by one factor, so the ranking does not change.
     """
-    best = exact_plan(
-        plan.workload, "auto", costs.Speeds.typical(plan.workload.d, kernel=kernel)
-    ).chosen
+    typical = costs.Speeds.typical(plan.workload.d, kernel=kernel)
+    best = exact_plan(plan.workload, "auto", typical).chosen
     by_machine = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
     pace = _named(by_machine, best.method).seconds / best.seconds
     estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
@@ -385,14 +377,10 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
         free = work.memory - vectors if work.memory > vectors else work.memory
         # Rows that a fourth of that holds with a copy.
         block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
-        return replace(
-            costs.hebbian(work, speeds, solver.n_passes),
-            method=type(solver).__name__,
-            solver=clone(solver).set_params(block=block),
-            bytes=vectors + 2 * 8 * work.n * block,
-            fits=True,
-            vectors=vectors,
-        )
+        estimate = costs.hebbian(work, speeds, solver.n_passes)
+        estimate = replace(estimate, bytes=vectors + 2 * 8 * work.n * block, vectors=vectors)
+        name, solver = type(solver).__name__, clone(solver).set_params(block=block)
+        return replace(estimate, method=name, solver=solver, fits=True)
     if isinstance(solver, solvers.BlockKrylov):
         krylov = [e for e in estimates if e.method.startswith("krylov")]
         nearest = krylov[0] if krylov[0].fits else krylov[-1]

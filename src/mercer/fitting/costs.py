@@ -543,19 +543,11 @@ def client_vectors(n: int, r: int) -> int:
     return 8 * n * LEAST_BLOCKS * (r + SPARE_VECTORS)
 
 
+#: What a method costs.
+Method = Callable[[Workload, Speeds], Estimate]
 #: The exact methods that "auto" chooses from.
-METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
-    dense,
-    arpack,
-    partial(krylov, kept=True),
-    partial(krylov, kept=False),
-)
+METHODS: list[Method] = [dense, arpack, partial(krylov, kept=True), partial(krylov, kept=False)]
 #: The same for sparse rows that are multiplied with themselves.
-ROW_METHODS = (dense, arpack, products, METHODS[-1])
+ROW_METHODS: list[Method] = [dense, arpack, products, METHODS[-1]]
 #: Methods that a user may ask for, listed by `plan` for comparison.
-OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
-    gram_power,
-    hebbian,
-    landmarks,
-    features,
-)
+OTHERS: list[Method] = [gram_power, hebbian, landmarks, features]

@@ -59,9 +59,7 @@ class Together(RowFunction):
             parts.append(function(rows, first))
         return Sums(tuple(parts))
 
-    @property
-    def weights(self) -> Any:  # type: ignore[override]
-        return self.functions[0].weights
+    weights = property(lambda self: self.functions[0].weights)
 
     def moved(self, engine):
         return Together(tuple(function.moved(engine) for function in self.functions))

@@ -220,12 +220,8 @@ class Moments:
         """The same rows with less weight, for data that drift."""
         if factor == 1.0:
             return self
-        return replace(
-            self,
-            count=self.count * factor,
-            scatter=self.scatter * factor,
-            energy=self.energy * factor,
-        )
+        count, energy = self.count * factor, self.energy * factor
+        return replace(self, count=count, scatter=self.scatter * factor, energy=energy)
 
     def padded(self, more: int) -> "Moments":
         """The same with coordinates that are zero."""

@@ -194,13 +194,8 @@ class GramProblem(Problem):
             # The matrix was formed, and serves the result as well.
             vars(self)["operator"] = operator
 
-    @property
-    def count(self) -> int:
-        return self.basis.size
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return self.operator.weight
+    count = property(lambda self: self.basis.size)
+    weight = property(lambda self: self.operator.weight)
 
     def is_zero(self) -> bool:
         """Whether all rows are equal."""
@@ -236,17 +231,11 @@ class GramProblem(Problem):
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
         pairs, points = self.with_least(pairs), self.basis.points
         used = np.float64 if points is None else self.basis.precision(points)
-        rounding = self.roundings(pairs)
+        rounding, definite = self.roundings(pairs), self.basis.kernel.definite
+        # Rows in single precision are projected in theirs, and a mean may be in it.
+        ends = {"projection": float(np.finfo(used).eps) / EPS * self.slack + rounding[0].trace}
         with self.basis.engine.single_blas():
-            certificate = certify(
-                pairs,
-                self.size,
-                self.total,
-                rounding,
-                definite=self.basis.kernel.definite,
-                # Rows in single precision are projected in theirs, and a mean may be in it.
-                projection=float(np.finfo(used).eps) / EPS * self.slack + rounding[0].trace,
-            )
+            certificate = certify(pairs, self.size, self.total, rounding, definite=definite, **ends)
         return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
 
     def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:
@@ -370,9 +359,7 @@ class ReducedProblem(Problem):
         matrix = self.moments.scatter if self.center else self.moments.about_zero()
         return DenseOperator(self.basis.engine.asarray(matrix))
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.moments.count)
+    weight = property(lambda self: float(self.moments.count))
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -383,9 +370,7 @@ class ReducedProblem(Problem):
     def energy_of_mean(self) -> float:
         return self.moments.count * float(self.moments.mean @ self.moments.mean)
 
-    @property
-    def scale(self) -> float:  # type: ignore[override]
-        return abs(self.moments.energy)
+    scale = property(lambda self: abs(self.moments.energy))
 
     @property
     def lost(self) -> float:
@@ -436,16 +421,9 @@ class ReducedProblem(Problem):
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
-        certificate = projection_certificate(
-            pairs,
-            self.size,
-            self.total,
-            self.lost,
-            self.slack,
-            self.remainder,
-            *self.judgment(),
-            self.projection(pairs),
-        )
+        sizes = self.size, self.total, self.lost, self.slack, self.remainder
+        known = *self.judgment(), self.projection(pairs)
+        certificate = projection_certificate(pairs, *sizes, *known)
         return certificate if self.exact is None else narrowed(certificate, self, pairs)
 
     def judgment(self) -> tuple[bool, bool]:
@@ -536,13 +514,8 @@ class FourierProblem(Problem):
             grid.index, self.basis.amplitudes, self.sums, self.center, threads
         )
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.sums.count)
-
-    @property
-    def scale(self) -> float:  # type: ignore[override]
-        return self.sums.count * self.basis.top
+    weight = property(lambda self: float(self.sums.count))
+    scale = property(lambda self: self.sums.count * self.basis.top)
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -566,15 +539,8 @@ class FourierProblem(Problem):
     def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
-        certificate = certify(
-            pairs,
-            self.size,
-            self.total,
-            (rounding,),
-            definite=True,
-            above=n * grid.alias,
-            below=n * (grid.cut + grid.alias / 2),
-        )
+        ends = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
+        certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **ends)
         return Result(self.expand(pairs), certificate, pairs, self)
 
 

@@ -158,7 +158,17 @@ class FitTask:
         sampled, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
         if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
-            size = min(max(wanted, MODEL_ROWS), self._pilot_room(basis, d))
+            # Rows whose Gram matrix fits the budget.
+            memory, least = self.engine.memory, max(basis.least_rows, 2)
+            room = min(isqrt(memory // ENTRY_BYTES), memory // (ROWS_SHARE * 8 * d))
+            if room < least:
+                need = max(ENTRY_BYTES * least**2, ROWS_SHARE * 8 * d * least)
+                raise ValueError(
+                    f"memory={format_bytes(memory)} holds a sample of {room:,} rows of {d:,} "
+                    f"columns, and {least:,} landmarks are to be chosen from it. Give at least "
+                    f"{format_bytes(need)}, or ask for fewer."
+                )
+            size = min(max(wanted, MODEL_ROWS), room)
             seen = rows.sum(SurveyOf(size, self.seed), **looking)
             pilot = seen.pilot
             most = model_rows(pilot, self.engine.memory)
@@ -169,20 +179,6 @@ class FitTask:
         measured = rows.sum(RangeOf(), **looking).bounds.T if self.kernel.needs_range else pilot
         kernel = make_kernel(measured)
         return replace(self, kernel=kernel, pilot=pilot, model_rows=sampled, pilot_seed=self.seed)
-
-    def _pilot_room(self, recipe: bases.BasisRecipe, d: int) -> int:
-        """Rows whose Gram matrix fits the budget."""
-        memory = self.engine.memory
-        room = min(isqrt(memory // ENTRY_BYTES), memory // (ROWS_SHARE * 8 * d))
-        least = max(recipe.least_rows, 2)
-        if room < least:
-            need = max(ENTRY_BYTES * least**2, ROWS_SHARE * 8 * d * least)
-            raise ValueError(
-                f"memory={format_bytes(memory)} holds a sample of {room:,} rows of {d:,} columns, "
-                f"and {least:,} landmarks are to be chosen from it. Give at least "
-                f"{format_bytes(need)}, or ask for fewer."
-            )
-        return room
 
 
 def model_rows(X: Any, memory: int) -> int:
@@ -284,17 +280,8 @@ def components_problem(
     few = exact is None or (basis.exact_norms and n <= ALL_ROWS)
     if weights is not None or not few or spared:
         judges = None
-    return ReducedProblem(
-        basis,
-        function.whitening,
-        moments,
-        task.center,
-        judges,
-        task.seed,
-        n_weights,
-        sample,
-        exact,
-    )
+    judged = judges, task.seed, n_weights, sample, exact
+    return ReducedProblem(basis, function.whitening, moments, task.center, *judged)
 
 
 def announced(plan: Plan, task: FitTask) -> Plan:
@@ -310,15 +297,9 @@ def announced(plan: Plan, task: FitTask) -> Plan:
     if where == "cpu":
         plan = measured(plan, task.kernel, task.pilot[:MEASURED_ROWS], engine)
     if quick.fits and quick.seconds < plan.chosen.seconds / 100:
-        trial = replace(
-            task,
-            basis=bases.Landmarks(),
-            solver="auto",
-            checkpoint=None,
-            max_iter=None,
-            rng=np.random.default_rng(0),
-            progress=type(task.progress)(verbose=-1),
-        )
+        rng, quiet = np.random.default_rng(0), type(task.progress)(verbose=-1)
+        trial = replace(task, basis=bases.Landmarks(), solver="auto", rng=rng, progress=quiet)
+        trial = replace(trial, checkpoint=None, max_iter=None)
         start = time.perf_counter()
         chosen = choose(trial)
         problem = build_problem(trial, chosen)

@@ -93,15 +93,10 @@ class History:
         columns: Any = zip(*records, strict=True) if records else 5 * [()]
         gains, values, residuals, changes, excess = columns
         p = len(records)
-        return cls(
-            np.reshape(gains, (p, q)),
-            np.reshape(values, (p, q)),
-            np.reshape(residuals, (p, r)),
-            np.array(changes, dtype=float),
-            None if None in excess or not p else np.array(excess),
-            recoveries,
-            interrupted,
-        )
+        gains, values = np.reshape(gains, (p, q)), np.reshape(values, (p, q))
+        residuals, changes = np.reshape(residuals, (p, r)), np.array(changes, dtype=float)
+        excess = None if None in excess or not p else np.array(excess)
+        return cls(gains, values, residuals, changes, excess, recoveries, interrupted)
 
 
 def hebbian_eigenpairs(
@@ -488,12 +483,9 @@ class Hebbian(base.Solver):
             converged = float(np.max(pairs.residuals)) / largest <= max(tol, base.FULL_FLOOR)
         products = 2 if gain.estimate == "product" else 1
         recoveries = round(-np.log2(run.rule.brake))
-        return replace(
-            pairs,
-            converged=converged,
-            n_passes=1 + len(run.records) * products + pairs.n_passes,
-            history=History.of(run.records, len(run.rule.A), r, recoveries, interrupted),
-        )
+        n_passes = 1 + len(run.records) * products + pairs.n_passes
+        history = History.of(run.records, len(run.rule.A), r, recoveries, interrupted)
+        return replace(pairs, converged=converged, n_passes=n_passes, history=history)
 
 
 def free(gram, run, r):

@@ -65,13 +65,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = [
-    "KERNELS",
-    "DirectKernel",
-    "FactoredKernel",
-    "Kernel",
-    "Pairs",
-    "SquaredDistance",
-]
+__all__ = ["KERNELS", "DirectKernel", "FactoredKernel", "Kernel", "Pairs", "SquaredDistance"]
 __all__ += [kind.__name__ for kind in OBJECTS]
 __all__ += sorted({kind.__name__ for kind in KERNELS.values()})

@@ -192,11 +192,8 @@ def landmarks(
     name = f"{len(chosen)} landmarks"
     ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
     kind = "column" if plane else "component"
-    names = (
-        list(X.columns)
-        if plane and hasattr(X, "columns")
-        else [f"{kind} {i + 1}", f"{kind} {j + 1}"]
-    )
+    names = [f"{kind} {i + 1}", f"{kind} {j + 1}"]
+    names = list(X.columns) if plane and hasattr(X, "columns") else names
     ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small", framealpha=0.6)
     return ax

@@ -145,16 +145,10 @@ def convergence(histories: Any, quantity: str = "auto", ax: Any = None) -> Axes:
     quantity, named = curves(histories, quantity)
     ax = axes_of(ax)
     for k, (name, (passes, values)) in enumerate(named.items()):
-        ax.plot(
-            passes,
-            # A logarithm has no place for zero; a gap is drawn there.
-            np.where(values > 0, values, np.nan),
-            color=group_color(k),
-            linestyle=DASHES[k % len(DASHES)],
-            marker=MARKERS[k % len(MARKERS)],
-            markersize=5,
-            label=name or None,
-        )
+        look = {"color": group_color(k), "ls": DASHES[k % len(DASHES)], "label": name or None}
+        # A logarithm has no place for zero; a gap is drawn there.
+        shown = np.where(values > 0, values, np.nan)
+        ax.plot(passes, shown, marker=MARKERS[k % len(MARKERS)], markersize=5, **look)
     ax.set(yscale="log", xlabel="pass over the kernel matrix", ylabel=QUANTITIES[quantity])
     whole_ticks(ax)
     if any(named):

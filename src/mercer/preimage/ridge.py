@@ -112,12 +112,11 @@ class FittedRidge(FittedPreimage):
         out = Preimages.at_once(self.engine.empty((len(S), len(self.mean)), self.dtype))
         rows = batch_rows(self.engine, 2 * len(self.centers) + len(self.mean), 8)
         S = self.engine.asarray(S, np.float64)
-        self.engine.map_rows(
-            lambda block: self.kernel(S[block], self.centers) @ self.coefficients + self.mean,
-            len(S),
-            rows,
-            out.points,
-        )
+
+        def points(block):
+            return self.kernel(S[block], self.centers) @ self.coefficients + self.mean
+
+        self.engine.map_rows(points, len(S), rows, out.points)
         return out
 
 

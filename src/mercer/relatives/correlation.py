@@ -174,10 +174,8 @@ class CorrelationProblem(Problem):
             V = Q @ V.T
         moments = self.inner.moments
         n, views = moments.count, (self.view, self.other)
-        A, B = (
-            unit_variance(root @ W, view.moments.scatter / n)
-            for view, root, W in zip(views, self.roots, (U, V), strict=True)
-        )
+        found = zip(views, self.roots, (U, V), strict=True)
+        A, B = (unit_variance(root @ W, view.moments.scatter / n) for view, root, W in found)
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)
         first, second = self.view.expanded(A), self.other.expanded(B)
@@ -186,15 +184,10 @@ class CorrelationProblem(Problem):
         definite = all(v.basis.kernel.definite and v.basis.exact_norms for v in views)
         certain = definite and min(penalties) > 0
         left_out = [view.left_out for view in views]
-        return CorrelationResult(
-            first.stretched(signs),
-            second.stretched(signs),
-            correlations,
-            regularized,
-            certified(regularized, left_out, penalties, certain),
-            pairs,
-            self,
-        )
+        certificate = certified(regularized, left_out, penalties, certain)
+        first, second = first.stretched(signs), second.stretched(signs)
+        values = correlations, regularized
+        return CorrelationResult(first, second, *values, certificate, pairs, self)
 
 
 def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certificate:

@@ -97,13 +97,8 @@ class DiffusionProblem(problems.AllAffinities):
 
     alpha: float = 0.0
 
-    @property
-    def rounds(self) -> float:  # type: ignore[override]
-        return 1 + 2 * self.alpha
-
-    @property
-    def least_degree(self) -> float:  # type: ignore[override]
-        return self.walk.least
+    rounds = property(lambda self: 1 + 2 * self.alpha)
+    least_degree = property(lambda self: self.walk.least)
 
     @cached_property
     def walk(self) -> Walk:

@@ -42,6 +42,7 @@ from .._tables import Shown
 from ..bases import Basis, ColumnBasis, FeatureBasis, FourierBasis, GramBasis
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import array_namespace, to_numpy
+from ..fitting.certificate import plain
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import dense_rows
@@ -329,10 +330,7 @@ class Significance(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-        }
+        return {name: plain(value) for name, value in vars(self).items()}
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows, one for each component."""
@@ -368,16 +366,7 @@ def sample_rows(memory: int, d: int, most: int) -> int:
 
 
 def significance_of(
-    kernel: Kernel,
-    X: np.ndarray,
-    r: int,
-    center: bool,
-    rng: np.random.Generator,
-    w: Any = None,
-    *,
-    level: float,
-    n_permutations: int,
-    n_bootstrap: int,
+    kernel: Kernel, X, r: int, center: bool, rng, w=None, *, level, n_permutations, n_bootstrap
 ) -> Significance:
     """Shuffles and draws of the rows of X, (n, d), for the first r components.
 
@@ -418,19 +407,9 @@ def significance_of(
             upper[j] = least / (1 - least) * (left[j] - values[j])
     p = np.maximum.accumulate(p)
     stability, together = drawn_again(Y, w, r, center, n_bootstrap, rng)
-    return Significance(
-        values,
-        null.mean(axis=0),
-        upper,
-        p,
-        int(np.sum(p <= level)),
-        stability,
-        together,
-        float(level),
-        len(X),
-        n_permutations,
-        n_bootstrap,
-    )
+    tested = values, null.mean(axis=0), upper, p, int(np.sum(p <= level))
+    sizes = float(level), len(X), n_permutations, n_bootstrap
+    return Significance(*tested, stability, together, *sizes)
 
 
 def first_of(wanted: float, first: float, total: float, uneven: float) -> float:

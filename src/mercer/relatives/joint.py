@@ -25,9 +25,7 @@ class GivenColumns:
     values: np.ndarray
     start: int = 0
 
-    @property
-    def width(self) -> int:
-        return self.values.shape[1]
+    width = property(lambda self: self.values.shape[1])
 
     def of_rows(self, first: int, count: int) -> Callable[[slice], Any]:
         """A function of blocks among the rows number first, ..., first + count - 1."""
@@ -52,9 +50,7 @@ class TargetColumn:
     mean: float = 0.0
     labels: Any = None
 
-    @property
-    def width(self) -> int:
-        return 1 if self.labels is None else len(self.labels)
+    width = property(lambda self: 1 if self.labels is None else len(self.labels))
 
     def with_columns(self, columns: dict[str, np.ndarray], start: int) -> GivenColumns:
         """The columns of rows number start, start + 1, ..."""

@@ -18,9 +18,8 @@ it reads in some normal row. Gradients say nothing far from all rows, where a Ga
 flat, and the residuals of linear PCA are smeared over sensors (Alcala & Qin 2009).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,34 +65,11 @@ def scaling_of(X: np.ndarray, whiten: bool) -> tuple[np.ndarray, np.ndarray]:
     return mean, unit[:, None] * vectors / np.sqrt(np.maximum(values, floor))
 
 
-def time_blocks(n: int, count: int, gap: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn from and a block held out, a gap apart, for each of `count` blocks."""
-    ends = np.linspace(0, n, count + 1).astype(int)
-    for start, stop in pairwise(ends):
-        learned = np.r_[0 : max(0, start - gap), min(n, stop + gap) : n]
-        yield learned, np.arange(start, stop)
-
-
 def autocorrelations(V: np.ndarray, most: int) -> np.ndarray:
     """The mean autocorrelation of columns at lags of 0 to `most` rows, (most + 1,)."""
     V = V - V.mean(axis=0)
     V = V / np.maximum(np.sqrt((V**2).sum(axis=0)), np.finfo(float).tiny)
     return np.array([(V[k:] * V[: len(V) - k]).sum(axis=0).mean() for k in range(most + 1)])
-
-
-def memory_of(V: np.ndarray, most: int) -> int:
-    """Rows after which the mean autocorrelation of columns is below 1 / e; `most` if it is not."""
-    below = np.flatnonzero(autocorrelations(V, most) < np.exp(-1))
-    return int(below[0]) if below.size else most
-
-
-def run_length(ranks: np.ndarray) -> float:
-    """Rows that count as one among those with the smallest ranks: 1 + twice their correlations."""
-    high = (ranks <= (1 - UPPER) * len(ranks)).astype(float)[:, None]
-    correlations = autocorrelations(high, len(high) // 5)[1:]
-    # Up to the first that is not positive: the others are noise.
-    ends = np.flatnonzero(correlations <= 0)
-    return 1 + 2 * float(correlations[: ends[0] if ends.size else None].sum())
 
 
 def limits_of(statistics: np.ndarray, share: float) -> np.ndarray:
@@ -104,7 +80,12 @@ def limits_of(statistics: np.ndarray, share: float) -> np.ndarray:
     m = len(statistics)
     order = np.argsort(-statistics, axis=0, kind="stable")
     ranks = np.argsort(order, axis=0, kind="stable").min(axis=1) + 1
-    runs = run_length(ranks)
+    # Rows that count as one among those with the smallest ranks: 1 + twice their correlations, as
+    # far as the first that is not positive: the others are noise.
+    high = (ranks <= (1 - UPPER) * len(ranks)).astype(float)[:, None]
+    correlations = autocorrelations(high, len(high) // 5)[1:]
+    ends = np.flatnonzero(correlations <= 0)
+    runs = 1 + 2 * float(correlations[: ends[0] if ends.size else None].sum())
     place = int(np.floor((m + 1) * share) - np.round((runs - 1) * ALLOWED))
     if place < 1:
         tell(

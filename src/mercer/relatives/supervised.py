@@ -109,9 +109,7 @@ class TargetRoot:
         """The largest eigenvalue of L, whatever the identity's share."""
         return float(np.max(self.scales, initial=0.0)) ** 2
 
-    @property
-    def plain(self) -> float:
-        return float(np.sqrt(self.identity * self.norm))
+    plain = property(lambda self: float(np.sqrt(self.identity * self.norm)))
 
     @property
     def gain(self) -> np.ndarray:

@@ -180,16 +180,9 @@ def read_header(path: str | PathLike[str], *, verify: bool = True) -> ModelHeade
     """
     with _opened(path, verify) as archive:
         header = archive.header
-        return ModelHeader(
-            header["estimator"],
-            header["format_version"],
-            str(header["library_version"]),
-            header["checksum"],
-            dict(header["model"]["params"]["items"]),
-            dict(header["summary"]),
-            archive.layout,
-            archive.size,
-        )
+        versions = header["format_version"], str(header["library_version"]), header["checksum"]
+        facts = dict(header["model"]["params"]["items"]), dict(header["summary"])
+        return ModelHeader(header["estimator"], *versions, *facts, archive.layout, archive.size)
 
 
 def read_extra(path: str | PathLike[str]) -> dict[str, Any]:

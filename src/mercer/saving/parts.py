@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
+from itertools import chain
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -144,12 +145,8 @@ def present_params(kind: type, params: dict[str, Any]) -> dict[str, Any]:
         params["density_power"] = params.pop("alpha")
     if tol != "auto":
         params["tol"] = tol
-    spectral = (
-        estimators.SpectralClustering,
-        estimators.SpectralEmbedding,
-        estimators.DiffusionMap,
-    )
-    if kind in spectral and params.get("eigen_solver", "auto") is None:
+    spectral = {"SpectralClustering", "SpectralEmbedding", "DiffusionMap"}
+    if kind.__name__ in spectral and params.get("eigen_solver", "auto") is None:
         params["eigen_solver"] = "auto"
     return params
 
@@ -442,17 +439,9 @@ RECORDS = (
     *(DistanceMap, LinearMap, Spectrum),
     *(Estimate, History, Selection, Workload),
 )
-RECIPES: tuple[type, ...] = (
-    *kernels.KERNELS.values(),
-    *kernels.OBJECTS,
-    *bases.BASES.values(),
-    *selectors.SELECTORS.values(),
-    *solvers.SOLVERS.values(),
-    Hebbian,
-    GraphArpack,
-    *preimage.PREIMAGES.values(),
-    *GAINS.values(),
-)
+NAMED: list[dict[str, Any]] = [kernels.KERNELS, bases.BASES, selectors.SELECTORS, GAINS]
+NAMED += [solvers.SOLVERS, preimage.PREIMAGES]
+RECIPES = [*kernels.OBJECTS, Hebbian, GraphArpack, *chain(*(table.values() for table in NAMED))]
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part

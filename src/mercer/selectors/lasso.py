@@ -90,14 +90,16 @@ class GroupLasso(base.Selector):
             problem = JointProblem(K, first, values, U, self.unit)
             # The least mu at which every row is zero; each solution starts the next.
             mu = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0))
-            solution = base.solution_of_size(
-                lambda mu, start: joint_lasso(problem, mu, start.W, tol=1e-2),
-                min(size, len(first)),
+
+            def solve(mu, start):
+                return joint_lasso(problem, mu, start.W, tol=1e-2)
+
+            nothing, least = (
                 JointLasso(np.zeros_like(problem.C), mu),
-                factor=0.8,
-                least=0.8 * np.finfo(float).eps * mu,
-                steps=30,
+                0.8 * np.finfo(float).eps * mu,
             )
+            count = min(size, len(first))
+            solution = base.solution_of_size(solve, count, nothing, 0.8, least, steps=30)
             return base.as_indices(first[solution.active[:size]])
         path = self.path(kernel, X, size, rng)
         return base.as_indices([step.atom for _, step in zip(range(size), path, strict=False)])

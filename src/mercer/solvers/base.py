@@ -132,12 +132,8 @@ class Eigenpairs:
 
     def leading(self, count: int) -> "Eigenpairs":
         """The first `count` pairs."""
-        return replace(
-            self,
-            values=self.values[:count],
-            vectors=self.vectors[:, :count],
-            residuals=self.residuals[:count],
-        )
+        values, residuals = self.values[:count], self.residuals[:count]
+        return replace(self, values=values, vectors=self.vectors[:, :count], residuals=residuals)
 
 
 def ritz_evidence(values, U, AU, square: float | None = None) -> Evidence:

@@ -18,14 +18,15 @@ References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 19
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
-from ..operators import SymmetricOperator
 from ..operators.base import padded
 from . import base
+from .base import silent
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
@@ -90,12 +91,7 @@ class BlockKrylov(base.Solver):
     max_passes: int = MAX_PASSES
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """A search on the cheapest draft, then one product and corrections a precision."""
         n = operator.shape[0]
@@ -110,9 +106,8 @@ class BlockKrylov(base.Solver):
         # Passes with a draft gain nothing below its floor.
         floor = base.FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
         alike = 2 * max(tol, floor)
-        watch = Watch(
-            n_components, self.max_passes, max(tol, base.FULL_FLOOR), report, block, alike
-        )
+        goal = max(tol, base.FULL_FLOOR)
+        watch = Watch(n_components, self.max_passes, goal, report, block, alike)
         level = int(operator.draft is not None)
         ritz = search(draft, level, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
@@ -155,12 +150,7 @@ class Randomized(base.Solver):
     max_passes: int | None = None
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """One search, without a draft: so few products would not pay for one."""
         power = self.iterated_power
@@ -216,15 +206,9 @@ class Ritz:
         """The pairs that were asked for."""
         r = watch.wanted
         residuals = base.column_norms(self.R[:, :r]) + DOUBT_FACTOR * self.doubt
-        return base.Eigenpairs(
-            self.values[:r],
-            self.vectors[:, :r],
-            residuals,
-            n_passes=watch.n_passes,
-            converged=watch.converged(self.values, residuals),
-            least=watch.least,
-            evidence=watch.evidence,
-        )
+        converged = watch.converged(self.values, residuals)
+        parts = self.values[:r], self.vectors[:, :r], residuals, converged
+        return base.Eigenpairs(*parts, watch.n_passes, watch.least, evidence=watch.evidence)
 
 
 class Watch:

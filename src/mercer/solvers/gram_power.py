@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from ..compute import array_namespace, dtype_name, on_device_of, self_product, to_numpy
-from ..operators import SymmetricOperator
 from ..operators.base import padded
 from . import base
-from .base import Eigenpairs, column_norms, inner, qr, small_eigh, times
+from .base import Eigenpairs, column_norms, inner, qr, silent, small_eigh, times
 
 FETCH = 128  # rows read at once where they are used one at a time
 # Residuals, as shares of the largest eigenvalue, of vectors from which no product leads elsewhere.
@@ -79,12 +78,7 @@ class GramPower(base.Solver):
     max_passes: int | None = None
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
         if not self.rotate or self.max_passes == 1:
@@ -113,15 +107,9 @@ class GramPower(base.Solver):
         near = min(max(tol, base.FULL_FLOOR), EXACT) * max(float(values[0]), TINY)
         closed = self.block < n and residuals.max() <= near
         closed = closed and seen.most_above(values[r - 1] + 2 * near) > r
-        return Eigenpairs(
-            values[:r],
-            V[:, :r],
-            residuals[:r],
-            converged=share <= max(tol, base.FULL_FLOOR) and not closed,
-            n_passes=done,
-            least=float(values[-1]),
-            evidence=(seen,),
-        )
+        converged = share <= max(tol, base.FULL_FLOOR) and not closed
+        parts = values[:r], V[:, :r], residuals[:r], converged, done, float(values[-1])
+        return Eigenpairs(*parts, evidence=(seen,))
 
     def _recursion(self, operator, r, rng, tol, report):
         """Passes over the rows, and the recursion's own vectors after the last of them."""

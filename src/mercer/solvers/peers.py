@@ -13,8 +13,8 @@ from scipy.special import betaincinv
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
-from ..operators import SymmetricOperator
 from . import base
+from .base import silent
 
 # Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of
 # LAPACK's time for a fifth of them. For more, LAPACK's own bound is stated.
@@ -64,12 +64,7 @@ class Dense(base.Solver):
     subset: bool | None = None
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """LAPACK on the whole matrix; the residuals of some components cost one more product."""
         A, n = operator.to_dense(), operator.shape[0]
@@ -158,12 +153,7 @@ class Arpack(base.Solver):
     to_rounding: bool = False
 
     def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: base.Report = base.silent,
+        self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
         """eigsh on the operator; the residuals cost one more block product."""
         n = operator.shape[0]
@@ -244,9 +234,8 @@ class Arpack(base.Solver):
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        pairs = base.Eigenpairs(
-            values, U, residuals, n_passes=count + 1, least=least, searched=searched
-        )
+        found = values, U, residuals
+        pairs = base.Eigenpairs(*found, n_passes=count + 1, least=least, searched=searched)
         pairs = base.reported(pairs, report, tol)
         return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
@@ -446,6 +435,5 @@ def basis_evidence(Q, AQ, square: float | None) -> base.Evidence:
     values, Y = base.small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
     RR = self_product(AQ) - np.diag(values**2)
-    return base.Evidence(
-        values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square
-    )
+    RR = RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2)
+    return base.Evidence(values, RR, square)

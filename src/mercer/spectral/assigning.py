@@ -38,13 +38,8 @@ class Centers(Assignment):
 
     centers: Annotated[np.ndarray, "c k"]
 
-    @property
-    def n_clusters(self) -> int:
-        return self.centers.shape[0]
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        return self.centers.shape[1]
+    n_clusters = property(lambda self: self.centers.shape[0])
+    n_columns = property(lambda self: self.centers.shape[1])
 
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
@@ -57,9 +52,7 @@ class OfRotation(Assignment):
 
     rotation: np.ndarray
 
-    @property
-    def n_clusters(self) -> int:
-        return len(self.rotation)
+    n_clusters = property(lambda self: len(self.rotation))
 
     n_columns = n_clusters  # type: ignore[assignment]
 

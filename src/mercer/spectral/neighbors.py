@@ -15,14 +15,7 @@ from scipy.sparse.linalg import norm as sparse_norm
 from sklearn.neighbors import NearestNeighbors
 
 from .._packages import needed
-from ..compute import (
-    TiledEngine,
-    array_namespace,
-    is_sparse,
-    match_sparsity,
-    row_blocks,
-    to_numpy,
-)
+from ..compute import TiledEngine, array_namespace, is_sparse, match_sparsity, row_blocks, to_numpy
 from ..compute.arrays import Array
 from ..kernels.base import check_range
 

@@ -193,15 +193,10 @@ class AffinityProblem(Problem):
         upper = np.maximum(np.minimum(upper, most), lower)
         clear = stand_above((lower + upper) / 2, upper - lower)
         narrow = (upper - lower <= PROVEN_SHARE) & clear & (certificate.kind == "bound")
-        likely = certificate.likely_upper
-        return replace(
-            certificate,
-            eigenvalue_upper=upper,
-            likely_upper=None if likely is None else np.minimum(likely, upper),
-            captured_variance=None,
-            indefinite=False,
-            n_proven=max(leading(narrow), certificate.n_proven),
-        )
+        proven, likely = max(leading(narrow), certificate.n_proven), certificate.likely_upper
+        likely = None if likely is None else np.minimum(likely, upper)
+        stated = replace(certificate, captured_variance=None, indefinite=False, n_proven=proven)
+        return replace(stated, eigenvalue_upper=upper, likely_upper=likely)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,13 +215,8 @@ class AllAffinities(AffinityProblem):
     #: How often the rounding of degrees enters that of S.
     rounds = 1.0
 
-    @property
-    def count(self) -> int:
-        return self.basis.size
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.basis.size)
+    count = property(lambda self: self.basis.size)
+    weight = property(lambda self: float(self.basis.size))
 
     @cached_property
     def operator(self) -> NormalizedGram:
@@ -243,9 +233,7 @@ class AllAffinities(AffinityProblem):
             yield operator
         self.operator.learn_from(operator)
 
-    @property
-    def least_degree(self) -> float:  # type: ignore[override]
-        return self.operator.least_degree
+    least_degree = property(lambda self: self.operator.least_degree)
 
     def all_certificate(self, pairs: Eigenpairs, V: np.ndarray) -> Certificate:
         """Certificate of the eigenvalues and of V, the functions at the rows.
@@ -275,14 +263,9 @@ class AllAffinities(AffinityProblem):
             for r in roundings
         ]
         stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
-        certificate = certify(
-            replace(pairs, evidence=seen),
-            self.size,
-            total,
-            tuple(roundings),
-            definite=operator.definite,
-            errors=partial(function_errors, stretch=stretch, power=self.power),
-        )
+        what = replace(pairs, evidence=seen), self.size, total, tuple(roundings)
+        errors = partial(function_errors, stretch=stretch, power=self.power)
+        certificate = certify(*what, definite=operator.definite, errors=errors)
         return self._stated(certificate, 1.0 if positive else np.inf)
 
     def row_scale(self) -> np.ndarray:
@@ -443,9 +426,7 @@ class FourierNormalizedProblem(AffinityProblem):
         error = rows.shape[0] * (grid.alias + grid.cut) + 3 * sums.error * basis.top
         return cls(basis, total, weighted, float(least), error, rows.shape[0])
 
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return float(self.n_rows)
+    weight = property(lambda self: float(self.n_rows))
 
     @cached_property
     def operator(self) -> Any:

@@ -69,12 +69,10 @@ class State:
     def learned(self) -> tuple:
         """The part of the state that rows change, for a checkpoint."""
         stream, span, reference = self.stream, self.stream.span, self.reference
-        return (
-            (span.points, span.factor) if isinstance(span, GrowingDictionary) else None,
-            tuple(vars(stream)[name] for name in stream.learned),
-            self.sample,
-            None if reference is None else (reference.frame, reference.metric),
-        )
+        grown = (span.points, span.factor) if isinstance(span, GrowingDictionary) else None
+        directions = None if reference is None else (reference.frame, reference.metric)
+        values = tuple(vars(stream)[name] for name in stream.learned)
+        return grown, values, self.sample, directions
 
     def resumed(self, learned: Any, engine: TiledEngine) -> "State":
         """What this state, the one before the first row, had become."""
@@ -250,18 +248,10 @@ class StreamProblem(ReducedProblem):
         share = float(self.stream.missed @ (mean / scale) ** 2)
         doubt = 2 * scale * np.sqrt(early.count * share)
         least = self.total - doubt - (lost if mean.any() else 0.0)
-        return replace(
-            certificate,
-            eigenvalue_lower=lower,
-            eigenvalue_upper=upper[:-1] + sure,
-            **likely,
-            captured_variance=shares(
-                held - cross - slack,
-                held + cross + unknown + slack,
-                least - slack,
-                self.total + doubt + slack,
-            ),
-        )
+        part = held - cross - slack, held + cross + unknown + slack
+        captured = shares(*part, least - slack, self.total + doubt + slack)
+        ends: dict[str, Any] = {"eigenvalue_lower": lower, "eigenvalue_upper": upper[:-1] + sure}
+        return replace(certificate, **ends, **likely, captured_variance=captured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,12 +289,9 @@ def leading_pairs(problem: Problem, r: int) -> Eigenpairs:
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
     pairs = problem.canonical(replace(pairs, vectors=to_numpy(pairs.vectors)))
     missing = (0, r - len(pairs.values))
-    return replace(
-        pairs,
-        values=np.pad(pairs.values, missing),
-        vectors=np.pad(pairs.vectors, ((0, 0), missing)),
-        residuals=np.pad(pairs.residuals, missing),
-    )
+    values, residuals = (np.pad(A, missing) for A in (pairs.values, pairs.residuals))
+    vectors = np.pad(pairs.vectors, ((0, 0), missing))
+    return replace(pairs, values=values, vectors=vectors, residuals=residuals)
 
 
 def new_reference(stream, engine, n_components: int, center: bool, reference=None):

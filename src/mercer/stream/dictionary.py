@@ -58,9 +58,7 @@ class GrowingDictionary:
         """Number of coordinates m."""
         return len(self.factor)
 
-    @property
-    def full(self) -> bool:
-        return self.size >= self.budget
+    full = property(lambda self: self.size >= self.budget)
 
     @cached_property
     def rounding(self) -> float:

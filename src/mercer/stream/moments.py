@@ -77,9 +77,7 @@ class FixedSpan:
         """Number of coordinates k."""
         return self.vectors.size if self.whitener is None else self.whitener.shape[1]
 
-    @property
-    def kernel(self):
-        return self.vectors.kernel
+    kernel = property(lambda self: self.vectors.kernel)
 
     @property
     def rounding(self) -> float:
@@ -232,15 +230,10 @@ class Stream:
         lost = weights * np.maximum(norms - np.einsum("ij,ij->i", Y, Y), 0.0)
         missed = old.early.lost_energy + old.since.lost_energy + np.cumsum(lost)[joined]
         until, after = slice(0, joined[-1] + 1), slice(joined[-1] + 1, None)
-        part = weighted_moments(Y[until], norms[until], weights[until])
-        return replace(
-            old,
-            span=span,
-            early=old.early + old.since + part,
-            since=weighted_moments(Y[after], norms[after], weights[after]),
-            missed=np.concatenate([old.missed[:m], missed]),
-            joined=old.joined + joined.size,
-        )
+        part, rest = (weighted_moments(Y[s], norms[s], weights[s]) for s in (until, after))
+        missed = np.concatenate([old.missed[:m], missed])
+        early, all_joined = old.early + old.since + part, old.joined + joined.size
+        return replace(old, span=span, early=early, since=rest, missed=missed, joined=all_joined)
 
     def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
