@@ -142,6 +142,11 @@ def is_dask(X: Array) -> bool:
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X has named columns, whatever its library."""
+    return hasattr(X, "columns")
+
+
 def is_foreign(X) -> bool:
     """Whether X is an array of a library other than NumPy and SciPy."""
     return not isinstance(X, np.ndarray) and not is_sparse(X) and is_array_api_obj(X)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import Array, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import is_frame
 from ..compute.numbers import sound_sparse
 from . import base
 from .coordinate import DirectKernel, DirectPairs
@@ -318,7 +319,7 @@ def sequence(X: Any) -> Any:
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim):
         return X
     # Going through a table or a dictionary gives names, and sets have no order.
-    table = hasattr(X, "columns") or isinstance(X, Mapping | Set)
+    table = is_frame(X) or isinstance(X, Mapping | Set)
     if table or isinstance(X, str | bytes | np.ndarray) or not hasattr(X, "__len__"):
         kind, column = type(X).__name__, "list(X[name]) of one column" if table else "list(X)"
         raise ValueError(
