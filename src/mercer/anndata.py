@@ -150,7 +150,7 @@ def transform(
     key_added : str or None, default=None
         What they are called here.
     """
-    how = slot(reference, "uns", key)["params"]
+    how = slot(reference.uns, "uns", key)["params"]
     if how["rows"] != "cells":
         raise ValueError(
             f"{key!r} was made from a given graph, and the graph does not have the new cells. Fit "
@@ -255,8 +255,8 @@ def rows_of(adata, layer, use_rep, mask_var) -> tuple[Any, np.ndarray]:
 def cells_of(adata, layer, use_rep, columns) -> Any:
     """The cells as rows of some columns, or of all for None; those of a file in blocks."""
     if use_rep is not None:
-        return plain(slot(adata, "obsm", use_rep))
-    source = adata.X if layer is None else slot(adata, "layers", layer)
+        return plain(slot(adata.obsm, "obsm", use_rep))
+    source = adata.X if layer is None else slot(adata.layers, "layers", layer)
     if source is None:
         raise ValueError("The object has no X. Name a layer or use_rep.")
     if not adata.isbacked or layer is not None:
@@ -270,9 +270,8 @@ def cells_of(adata, layer, use_rep, columns) -> Any:
     return blocks
 
 
-def slot(adata, group: str, key: str) -> Any:
-    """What an object has under a key."""
-    there = getattr(adata, group)
+def slot(there, group: str, key: str) -> Any:
+    """What a group of an object has under a key."""
     if key not in there:
         raise ValueError(f"There is no {key!r} in {group}. Choose one of {sorted(there)}.")
     return there[key]
