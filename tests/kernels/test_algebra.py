@@ -189,6 +189,36 @@ def test_widths_of_columns_by_name(kind):
     np.testing.assert_allclose(
         named.eigenvalues_, KernelPCA(2, kernel=cls(gamma=gamma)).fit(X).eigenvalues_
     )
+    np.testing.assert_allclose(named.gamma_, gamma)
+    again = KernelPCA(2, kernel=kind, gamma=named.gamma_).fit(X)
+    np.testing.assert_allclose(again.eigenvalues_, named.eigenvalues_)
+
+
+@pytest.mark.parametrize("kind", WIDTHS)
+@pytest.mark.parametrize("seed", range(3))
+def test_widths_that_a_model_has(kind, seed, tmp_path):
+    """gamma_ is what the kernel was given, of some columns, times a factor, saved and loaded."""
+    rng = generator(seed, 31)
+    X, widths = rng.standard_normal((30, 4)), rng.uniform(0.1, 2, 3)
+    for kernel, gamma in (
+        (kind(gamma=widths, columns=[3, 0, 1]), widths),
+        (0.3 * kind(gamma=widths[0], columns=[2]), widths[0]),
+        (2 * kind(gamma=widths[1]), widths[1]),
+        (Linear(columns=[1]), 1 / 4),
+    ):
+        for stream in (KernelPCA(2, kernel=kernel), mercer.StreamingKernelPCA(2, kernel=kernel)):
+            model = stream.fit(X)
+            np.testing.assert_allclose(model.gamma_, gamma)
+            model.save(tmp_path / "model.mercer")
+            np.testing.assert_allclose(mercer.load(tmp_path / "model.mercer").gamma_, gamma)
+
+
+@pytest.mark.parametrize("degree", [np.int8(3), np.int64(3), np.float32(3), 3.0])
+def test_degrees_of_any_type(degree):
+    X = generator(32).standard_normal((30, 3))
+    expected = KernelPCA(3, kernel=Linear() ** 3).fit(X)
+    model = KernelPCA(3, kernel=Linear() ** degree).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_)
 
 
 def test_columns_gradients_and_products():

@@ -21,7 +21,7 @@ from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import ExtraColumn
 from ..fitting.task import MODEL_ROWS
-from ..kernels import Kernel, Linear
+from ..kernels import Kernel, Linear, OnColumns, Scaled
 from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
@@ -112,7 +112,7 @@ class KernelModel(Scores, TransformerMixin, Door):
 
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "kernel_": kept(Kernel),
-        "gamma_": kept("(-inf, inf)"),
+        "gamma_": kept(("(-inf, inf)", "g")),
         "expansion_": kept("KernelExpansion d r"),
         "certificate_": kept("Certificate r"),
         "eigenvalues_": kept("r"),
@@ -450,9 +450,11 @@ class KernelModel(Scores, TransformerMixin, Door):
             warn_of_width(self.kernel_, rows, count, alike=False)
 
     def _gamma_of(self, kernel: Kernel, d: int) -> Any:
-        """The width of a kernel; of one without any, the parameter or 1 / d."""
+        """The width of a kernel, or those of its columns; without any the parameter or 1 / d."""
+        kernel = kernel.kernel if isinstance(kernel, Scaled) else kernel
+        gamma = kernel.widths if isinstance(kernel, OnColumns) else kernel.gamma
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
-        return fallback if kernel.gamma is None else kernel.gamma
+        return fallback if gamma is None else gamma
 
     def _complete(self) -> None:
         """Set what follows from the expansion: its points, and its eigenvectors.

@@ -169,8 +169,8 @@ class KernelPCA(KernelModel):
     kernel_ : Kernel
         The kernel with numbers for its parameters.
 
-    gamma_ : float
-        Its width.
+    gamma_ : float or array
+        Its width, or that of each column; 1 / n_features of kernels without one and of sums.
 
     dual_coef_, X_transformed_fit_ : arrays
         The learned inverse transform, with ``fit_inverse_transform``.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from numbers import Integral, Real
+from numbers import Real
 from operator import iadd, imul
 from typing import Any
 
@@ -221,7 +221,7 @@ class Power(Combination):
         return power(values[0], self.degree)
 
     def check(self, X: Array) -> None:
-        if not isinstance(self.degree, Integral) or not 1 <= self.degree <= 64:
+        if not (float(self.degree).is_integer() and 1 <= self.degree <= 64):
             raise ValueError(f"Power: degree={self.degree!r} must be a whole number from 1 to 64.")
         super().check(X)
 
@@ -230,8 +230,8 @@ class Power(Combination):
 
     def rank(self, d: int) -> int | None:
         """Monomials of the part's features."""
-        rank = self.kernel.rank(d)
-        return None if rank is None else math.comb(rank + self.degree - 1, self.degree)
+        rank, p = self.kernel.rank(d), int(self.degree)
+        return None if rank is None else math.comb(rank + p - 1, p)
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """p k^(p - 1) times that of the part."""
@@ -305,6 +305,14 @@ class OnColumns(CompositeKernel):
     @property
     def definite(self) -> bool:  # type: ignore[override]
         return bool(self.kernel.definite)
+
+    @property
+    def widths(self) -> Any:
+        """gamma for each of the columns, or for all of them."""
+        if self.scales is None:
+            return self.kernel.widths if isinstance(self.kernel, OnColumns) else self.kernel.gamma
+        power = 1 if self.kernel.metric == "cityblock" else 2
+        return self.kernel.gamma * np.asarray(self.scales, dtype=float) ** power
 
     def selected(self, X: Array, Z: Array = None) -> Any:
         """The columns of X, scaled about the middle of Z; checked."""

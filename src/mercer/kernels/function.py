@@ -2,7 +2,7 @@
 returned.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Set, Sized
 from copy import copy
 from dataclasses import dataclass
 from inspect import signature
@@ -320,12 +320,13 @@ def sequence(X: Any) -> Any:
         return X
     # Going through a table or a dictionary gives names, and sets have no order.
     table = is_frame(X) or isinstance(X, Mapping | Set)
-    if table or isinstance(X, str | bytes | np.ndarray) or not hasattr(X, "__len__"):
+    if table or isinstance(X, str | bytes | np.ndarray) or not isinstance(X, Sized):
         kind, column = type(X).__name__, "list(X[name]) of one column" if table else "list(X)"
         raise ValueError(
             f"A list or array of objects is expected, and X is of type {kind}. Pass {column}."
         )
-    return list(X)
+    objects: Any = X
+    return list(objects)
 
 
 def single_rows(X) -> list:
