@@ -368,6 +368,15 @@ def test_messages_of_the_library_name_options(here, capsys):
     assert err == "mercer: warning: --components 99 is more than the 30 rows: 30 are kept.\n"
 
 
+def test_numbers_that_overflow_are_told_in_words_of_the_command(here, capsys):
+    np.save("huge.npy", 1e200 * np.random.default_rng(0).standard_normal((30, 3)))
+    for line in ("fit huge.npy -o m.mercer", "cluster huge.npy -k 2 -o c.npy"):
+        for kernel in ("", " --kernel poly --degree 2.5 --gamma 0.3"):
+            assert main((line + kernel).split()) == 1
+            err = capsys.readouterr().err
+            assert "Scale the data" in err and "np." not in err and "(degree=2.5, --" not in err
+
+
 def test_existing_outputs_stay_unless_forced(here, capsys):
     line = ["fit", "rows.csv", "-r", "2", "-o", "model.mercer"]
     assert main(line) == 0
