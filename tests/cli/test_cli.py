@@ -25,7 +25,7 @@ from mercer import bases, demo, kernels, solvers
 from mercer.cli import main
 from mercer.cli.frame import one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
-from mercer.cli.parser import COMMANDS, TABLE, JobError, make_parser
+from mercer.cli.parser import COMMANDS, TABLE, JobError, in_options, make_parser
 from mercer.demo import FILES
 
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}
@@ -279,6 +279,10 @@ def test_bad_data_is_one_line_and_1(name, here, capsys):
         ("describe missing.mercer", "missing.mercer"),
         ("transform rows.npy rows.csv", "not a mercer model file"),
         ("mds rows.csv", "give --metric euclidean"),
+        (
+            "fit rows.csv --method arpack -r 30 -o m.mercer",
+            "--components 30 must be fewer than the 30 rows",
+        ),
         ("monitor rows.csv --lags 28", "needs at least"),
         ("cluster rows.csv -k 31", "--clusters 31 is more than"),
         ("denoise rows.csv -o out.png", "image"),
@@ -366,6 +370,22 @@ def test_messages_of_the_library_name_options(here, capsys):
     assert main(["fit", "rows.npy", "-r", "99", "-o", "m.mercer"]) == 0
     err = capsys.readouterr().err
     assert err == "mercer: warning: --components 99 is more than the 30 rows: 30 are kept.\n"
+
+
+def test_numbers_that_overflow_are_told_in_words_of_the_command(here, capsys):
+    np.save("huge.npy", 1e200 * np.random.default_rng(0).standard_normal((30, 3)))
+    for line in ("fit huge.npy -o m.mercer", "cluster huge.npy -k 2 -o c.npy"):
+        for kernel in ("", " --kernel poly --degree 2.5 --gamma 0.3"):
+            assert main((line + kernel).split()) == 1
+            err = capsys.readouterr().err
+            assert "Scale the data" in err and "np." not in err and "(degree=2.5, --" not in err
+
+
+def test_messages_about_python_are_about_the_command():
+    told = "torch sees no CUDA device. Install a driver, or leave device out."
+    assert in_options(told).endswith("or leave --device out.")
+    told = "Array must be symmetric. Pass (D + D.T) / 2 if that is rounding."
+    assert in_options(told).endswith("Average the two if that is rounding.")
 
 
 def test_existing_outputs_stay_unless_forced(here, capsys):

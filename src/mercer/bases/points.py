@@ -118,9 +118,9 @@ class PointBasis(Basis):
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(
-                f"The matrix of {self.kernel!r} on these landmarks must be positive semidefinite, "
-                f"and its eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}. Choose "
-                "another kernel, or use basis='points'."
+                f"The matrix of {self.kernel!r} on these landmarks must be positive semidefinite "
+                f"and not zero: its eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}. "
+                "Choose another kernel, or use basis='points'."
             )
         large = values > rcond * max(values[-1], 0.0)
         return V[:, large] / np.sqrt(values[large])

@@ -25,7 +25,8 @@ OPTIONS, VALUES = TABLE["parameters"], TABLE["values"]
 # Messages of the library write a parameter as name=value, or by a name that is no English word.
 NAMED = re.compile(
     rf"(?<!\()\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
-    rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b|(?<=aise )(memory)\b"
+    rf"|\b({'|'.join(name for name in OPTIONS if '_' in name)}|tol)\b"
+    r"|(?<=aise |eave )(memory|device)\b"
 )
 
 
@@ -56,7 +57,12 @@ def in_options(text: str) -> str:
     text = re.sub(r"\bn_samples=([\d,]+)", r"the \1 rows", re.sub(r'basis="(\w+)"', r"\1", text))
     few = r"Found array with (\d+) sample\(s\) \(.*?\) while a minimum of (\d+) is required by \w+"
     text = re.sub(few, r"Too few rows: \1, and at least \2 are needed", text)
-    return NAMED.sub(as_option, text)
+    text = re.sub(r"[,:] ([XKy]) / np\.abs\(\1\)\.max\(\)", "", text)
+    text = re.sub(r"Pass \(([DK]) \+ \1\.T\) / 2 if", "Average the two if", text)
+    # Objects such as kernels keep the names of their parameters.
+    parts = re.split(r"(\b[A-Z]\w*\([^()]*\))", text)
+    parts[::2] = [NAMED.sub(as_option, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def as_option(match: re.Match) -> str:

@@ -64,7 +64,7 @@ def plan(
     if n_components is not None and not (isinstance(n_components, Integral) and n_components > 0):
         raise ValueError(
             f"n_components={n_components!r}: plan needs a number of components, at least 1, or "
-            "None for all. Only a fit shows how many components hold a share of the variance."
+            "None for all. The number that holds a share of the variance is known after a fit only."
         )
     if isinstance(kernel, str):
         if kernel not in KERNELS:

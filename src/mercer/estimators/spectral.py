@@ -354,7 +354,8 @@ class SpectralClustering(
                 f"One cluster has {sizes[0]:,} of {sizes.sum():,} rows (sizes {listed}): the "
                 "others are a few rows far from all, or there are no clusters that this affinity "
                 "shows. Leave such rows out, or give a "
-                + ("larger n_neighbors." if graph else "smaller gamma or affinity='auto'.")
+                + ("larger n_neighbors." if graph else "smaller gamma."),
+                python="" if graph else "Or give affinity='auto', a graph of neighbors.",
             )
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:

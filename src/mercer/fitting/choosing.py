@@ -44,7 +44,7 @@ SOON, LONG = 2.0, 60.0
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 # Rows up to which LAPACK, which takes under two seconds for them, is held at one thread of BLAS.
 ONE_THREAD_ROWS = 3000
-ONLY = "the only exact method that fits the memory budget"
+ONLY = "the only exact method for this size and memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
 NEARLY = ("gram-power", "HebbianKernelPCA")

@@ -159,8 +159,8 @@ class Arpack(base.Solver):
         n = operator.shape[0]
         if n_components >= n:
             raise ValueError(
-                f"eigen_solver='arpack' finds fewer than n_samples={n} components and "
-                f"n_components={n_components} were asked for. Use eigen_solver='dense'."
+                f"eigen_solver='arpack' does not find all components: n_components={n_components} "
+                f"must be fewer than n_samples={n}. Use eigen_solver='dense'."
             )
         matrix: Any = operator.to_dense() if self.form else None
         formed, count = isinstance(matrix, np.ndarray), 0
