@@ -50,6 +50,7 @@ def test_damaged_tables_at_length(name, tmp_path, seed):
         ("x.parquet", 1390456321, 2615),
         ("x.feather", 811161408, 1446),
         ("csr.npz", 1777055067, 2686),
+        ("x.feather", 90210, 28),
     ],
 )
 def test_tables_that_were_not_refused(name, seed, case, tmp_path):

@@ -261,3 +261,11 @@ def test_a_run_that_ends_high_is_drawn_and_named(tmp_path):
     axes[0].figure.savefig(tmp_path / "chart.png")
     with pytest.raises(ValueError, match="need as many axes"):
         mercer.plot.control_chart(chart, ax=axes[0])
+
+
+def test_sparse_blocks_are_scored_as_dense_ones():
+    sparse = pytest.importorskip("scipy.sparse")
+    model, X = ProcessMonitor(2, random_state=0).fit(run(1, 2).data), run(1, 3).data
+    blocks = [sparse.csr_array(part) for part in np.array_split(X, 3)]
+    got = model.score_samples(iter(blocks))
+    np.testing.assert_allclose(got, model.score_samples(X), rtol=1e-9, atol=1e-12)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._tables import counted
-from ..compute import format_bytes, parse_bytes, restore, to_numpy
+from ..compute import format_bytes, match_sparsity, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array
 from ..exceptions import InvalidParameterError, ModelFileError, tell, trials
 from ..files.base import listed
@@ -271,7 +271,7 @@ class ProcessMonitor(Detector):
                 "cluster or do not fit memory. Give a stretch of them as an array, every k-th row, "
                 "or raise memory."
             ) from error
-        return np.asarray(to_numpy(array), dtype=float)
+        return np.asarray(match_sparsity(to_numpy(array), np.empty(0)), dtype=float)
 
     def _training_rows(self, X) -> np.ndarray:
         """Rows beside those before them; refuses too few of them, warns of constant sensors."""
