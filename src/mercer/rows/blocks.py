@@ -110,11 +110,10 @@ class BlockRows(Rows):
         """The sum over each block, with the number of rows checked after the last."""
         if again and not self.source.repeatable:
             raise ValueError(
-                f"{self.source.name} can be read only once, and one pass is needed to choose "
-                "landmarks or a width, or to count rows with weights, before another sums up. Pass "
-                "a function that returns a fresh iterator, or a file; or give no weights, basis="
-                "Landmarks(points=...), FourierGrid(box=...) or basis='features', and gamma as a "
-                "number, which need one pass."
+                f"{self.source.name} can be read only once, and this fit makes more than one pass. "
+                "Pass a function that returns a fresh iterator, or a file. One pass is enough for "
+                "KernelPCA without weights, with a number for gamma and basis='features', "
+                "Landmarks(points=...) or FourierGrid(box=...)."
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
         count, total, hashed = summed, RowDigest(), done.get("hashed", "")
