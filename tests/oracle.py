@@ -61,11 +61,20 @@ def chi2(X, Y, gamma):
     return np.exp(gamma * additive_chi2(X, Y))
 
 
-def gower(X, Y, ranges):
-    gaps = np.abs(_differences(X, Y))
-    sizes = np.broadcast_to(np.asarray(ranges, dtype=X.dtype), X.shape[1:])
-    shares = np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0 * gaps), where=sizes > 0)
-    return np.maximum(0, 1 - shares).mean(axis=2)
+def gower(X, Y, ranges, usual=None):
+    def shares(A, B):
+        gaps = np.abs(_differences(A, B))
+        sizes = np.broadcast_to(np.asarray(ranges, dtype=X.dtype), X.shape[1:])
+        whole = np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0 * gaps), where=sizes > 0)
+        return np.maximum(0, 1 - whole)
+
+    if usual is None:
+        return shares(X, Y).mean(axis=2)
+    usual = np.asarray(usual, dtype=X.dtype)
+    x, y = (X == -3)[:, None], (Y == -3)[None]
+    total = np.where(x, shares(usual, Y).mean(axis=0)[None], shares(X, Y))
+    total = np.where(y, shares(X, usual).mean(axis=1)[:, None], total)
+    return np.where(x & y, shares(usual, usual).mean(axis=(0, 1)), total).mean(axis=2)
 
 
 def tanimoto(X, Y, packed=False):

@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 from contracts import generator
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import mercer
@@ -54,31 +55,48 @@ def similarity(A, B, fitted):
     """Gower's formula column by column, in the words of the documentation, (n, m)."""
     total = np.zeros((len(A), len(B)))
     for name in fitted.columns:
-        a, b = A[name].astype(object).to_numpy(), B[name].astype(object).to_numpy()
-        gone = [pd.isna(a)[:, None], pd.isna(b)[None, :]]
-        if pd.api.types.is_numeric_dtype(fitted[name]) and not str(fitted[name].dtype).startswith(
-            "bool"
-        ):
-            known = fitted[name].dropna().to_numpy(dtype=float)
-            x, z = (np.array([0.0 if pd.isna(v) else float(v) for v in side]) for side in (a, b))
-            gap = np.abs(x[:, None] - z[None, :])
-            size = np.ptp(known)
-            part = np.maximum(0, 1 - gap / size) if size else (gap == 0).astype(float)
-        else:
-            part = np.array([[str(v) == str(w) for w in b] for v in a], dtype=float)
-        part = np.where(gone[0] & gone[1], 1.0, np.where(gone[0] | gone[1], 0.0, part))
-        total += part
+        # What is missing is the mean of feature space, over the values of the fit.
+        known = fitted[name].dropna()
+        part = np.array(
+            [[np.nan if pd.isna(v) or pd.isna(w) else 0.0 for w in B[name]] for v in A[name]]
+        )
+        part += column_similarity(A[name], B[name], known)
+        ours, theirs = (column_similarity(side[name], known, known).mean(axis=1) for side in (A, B))
+        both = column_similarity(known, known, known).mean()
+        gone = A[name].isna().to_numpy()[:, None], B[name].isna().to_numpy()[None, :]
+        part = np.where(gone[0], theirs[None, :], np.where(gone[1], ours[:, None], part))
+        total += np.where(gone[0] & gone[1], both, part)
     return total / len(fitted.columns)
 
 
+def column_similarity(a, b, known):
+    """That of two columns, without regard to what is missing."""
+    a, b = a.astype(object).to_numpy(), b.astype(object).to_numpy()
+    if pd.api.types.is_numeric_dtype(known) and not str(known.dtype).startswith("bool"):
+        x, z = (np.array([0.0 if pd.isna(v) else float(v) for v in side]) for side in (a, b))
+        gap, size = np.abs(x[:, None] - z[None, :]), np.ptp(known.to_numpy(dtype=float))
+        return np.maximum(0, 1 - gap / size) if size else (gap == 0).astype(float)
+    return np.array([[str(v) == str(w) for w in b] for v in a], dtype=float)
+
+
 @pytest.mark.parametrize("key", range(3))
-@pytest.mark.parametrize("holes", [0.0, 0.15])
-def test_mixed_frames_against_the_formula(key, holes):
+@pytest.mark.parametrize("holes", [0.0, 0.15, 0.5])
+@pytest.mark.parametrize("later", [0.0, 0.4])
+def test_mixed_frames_against_the_formula(key, holes, later):
     """Eigenvalues, scores of new rows and errors, from the similarities themselves."""
-    X, new = frame(60, key, holes), frame(15, key + 10, holes, scale=2.0)
+    X, new = frame(60, key, holes), frame(15, key + 10, later, scale=2.0)
+    # The means over a column are those of 32 of its values.
+    rough = 0.03 * bool(holes or later)
     K, L = similarity(X, X, X), similarity(new, X, X)
     assert np.linalg.eigvalsh(K).min() > -1e-10 * len(K)
     model = KernelPCA(4, kernel="gower").fit(X)
+    codes = model._encoding.apply(X).to_numpy(dtype=float)
+    np.testing.assert_allclose(model.kernel_(codes), K, atol=1e-9 + rough)
+    K, later_codes = model.kernel_(codes), model._encoding.apply(new).to_numpy(dtype=float)
+    np.testing.assert_allclose(model.kernel_(later_codes, codes), L, atol=1e-9 + rough)
+    L = model.kernel_(later_codes, codes)
+    np.testing.assert_allclose(model.kernel_.diag(codes), np.diag(K), rtol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-10 * len(K)
     values, vectors = oracle.eigenpairs(K, 4)
     np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-9 * values[0])
     centered = L - L.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()
@@ -87,6 +105,24 @@ def test_mixed_frames_against_the_formula(key, holes):
     assert model.certificate_.converged and model.kernel_.definite
     np.testing.assert_allclose(model.fit_transform(X), model.transform(X), atol=1e-8)
     assert list(model.feature_names_in_) == list(X.columns)
+
+
+def test_rows_are_not_alike_because_of_their_gaps():
+    """Half of the entries missing in half of the rows: clusters are those of the entries."""
+    found = []
+    for seed in range(6):
+        rng = generator(740, seed)
+        group, half = rng.integers(0, 3, 300), rng.random(300)[:, None] < 0.5
+        numbers = rng.standard_normal((300, 5)) + 2.2 * np.eye(3, 5)[group]
+        codes = np.where(rng.random((300, 4)) < 0.65, group[:, None], rng.integers(0, 3, (300, 4)))
+        numbers[half & (rng.random(numbers.shape) < 0.5)] = np.nan
+        letters = np.array(list("abc"), dtype=object)[codes]
+        letters[half & (rng.random(codes.shape) < 0.5)] = None
+        table = pd.concat([pd.DataFrame(numbers), pd.DataFrame(letters).add_prefix("c")], axis=1)
+        S = KernelPCA(2, kernel="gower").fit_transform(table)
+        labels = KMeans(3, n_init=5, random_state=0).fit_predict(S)
+        found.append(adjusted_rand_score(group, labels))
+    assert np.mean(found) > 0.5
 
 
 @pytest.mark.parametrize("seed", range(3))

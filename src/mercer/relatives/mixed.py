@@ -9,8 +9,9 @@ positive definite function on the whole line, so that new rows may lie anywhere.
 Every column of a data frame becomes one of numbers that are compared by max(0, 1 - |x - z|).
 Numbers are scaled to [0, 1] by their range in the training rows; a category is a whole number, so
 that two are equal or have nothing in common, and ordered ones are numbers by their rank. What is
-missing is a value of its own: alike to what is missing too, and to nothing else. (Gower's rule, the
-mean over columns that both rows have, can give matrices with negative eigenvalues.)
+missing is as similar to an entry as values of its column are in the mean, which is the mean of
+feature space. (A value of its own would make rows alike because of their gaps. Gower's rule, the
+mean over columns that both rows have, serves as well, but its matrices have negative eigenvalues.)
 """
 
 from contextlib import suppress
@@ -22,18 +23,20 @@ from typing import Annotated, Any
 import numpy as np
 from sklearn.base import clone
 
-from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
 from ..kernels.base import DifferenceKernel, farthest
-from ..kernels.coordinate import add_coordinates, by_columns, contiguous
+from ..kernels.coordinate import add_coordinates, by_columns, columns_of, contiguous
 
 # With at least so many rows, a column of texts that are all different is taken for names.
 NAMED_ROWS = 10
 # New numbers are clipped to [LOWEST, HIGHEST], which is 1 or more from all training rows' numbers;
 # codes of missing entries and of categories that were not in the training rows.
 LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
+# Values of a column that stand for what is missing in it.
+USUAL = 32
 
 
 @dataclass(eq=False, repr=False)
@@ -48,6 +51,9 @@ class Gower(DifferenceKernel, DirectKernel):
     ranges : float, array of shape (d,) or None
         Range of each column, or one for all; None takes them from the training rows. With 0 two
         entries are either equal or have nothing in common, as codes of categories.
+    usual : array of shape (q, d) or None
+        Values of each column: the similarity of an entry that is missing, which is -3, is the mean
+        of theirs. None where -3 is a number; data frames bring their own.
 
     References
     ----------
@@ -64,9 +70,25 @@ class Gower(DifferenceKernel, DirectKernel):
            [0.  , 0.25, 1.  ]])
     """
 
-    per_column = ("ranges",)
+    per_column = ("ranges", "usual")
 
     ranges: Any = None
+    usual: Any = None
+
+    @property
+    def live_tiles(self) -> int:  # type: ignore[override]
+        return 1 if self.usual is None else 3
+
+    def origin(self, X: Array) -> Any:
+        """None where one number has a meaning of its own."""
+        return super().origin(X) if self.usual is None else None
+
+    def diag(self, X: Array) -> Array:
+        """1, less what is not known of rows with gaps."""
+        if self.usual is None:
+            return super().diag(X)
+        gaps, means = self._gaps(X)
+        return 1 - (gaps * (1 - 2 * means)).sum(axis=1) / X.shape[1]
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]
@@ -90,6 +112,13 @@ class Gower(DifferenceKernel, DirectKernel):
                 f"ranges={self.ranges!r} must be a finite number that is not negative, or one for "
                 "each column. If they were taken from the data, scale these: X / np.abs(X).max()."
             )
+        if self.usual is not None:
+            usual = np.asarray(self.usual)
+            if usual.ndim != 2 or usual.shape[1] != X.shape[1] or not np.isfinite(usual).all():
+                raise ValueError(
+                    f"usual has the shape {usual.shape}, and must have finite numbers for each of "
+                    f"{X.shape[1]} columns."
+                )
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         """Tiles by loops over pairs, with a range for every column."""
@@ -117,7 +146,28 @@ class Gower(DifferenceKernel, DirectKernel):
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Sums of triangles over columns, then their mean."""
         add_coordinates("triangle_sums", triangle, X, Z, out, self._per_column(X.shape[1]))
+        if self.usual is not None:
+            (gaps, means), (others, their_means) = self._gaps(X), self._gaps(Z)
+            # What both rows miss was counted as equal.
+            out += gaps @ (their_means - others).T
+            out += means @ others.T
         out *= 1.0 / X.shape[1]
+
+    def _gaps(self, X: Array) -> tuple[Array, Array]:
+        """Which entries are missing, 0 or 1, and how similar others are to that, (n, d) each.
+
+        Of a missing entry half of what two of them are, so that the sum of two is that.
+        """
+        xp, U = array_namespace(X), on_device_of(np.asarray(self.usual), X)
+        ranges = self._per_column(X.shape[1])
+
+        def mean(A):
+            columns = columns_of(A, xp.asarray(U, dtype=X.dtype), ranges)
+            return xp.stack([triangle(*column).mean(axis=1) for column in columns], axis=1)
+
+        gaps = xp.asarray(X == MISSING, dtype=X.dtype)
+        both = mean(xp.asarray(U, dtype=X.dtype)).mean(axis=0) / 2
+        return gaps, xp.where(gaps > 0, both, mean(X))
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """-sign(x - z) / (range d) within the range; zero at the kinks and for range 0."""
@@ -197,12 +247,15 @@ class TableEncoding:
     low, size : arrays of shape (d,)
         Least number and range of each column of numbers; 0 and 1 for categories, 0 and the last
         rank for ordered ones.
+    usual : array of shape (q, d) or None
+        Values of each column, as numbers, that stand for missing ones.
     """
 
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...] | None, ...]
     low: Annotated[np.ndarray, "d"]
     size: Annotated[np.ndarray, "d"]
+    usual: Annotated[np.ndarray | None, "q d or None"] = None
 
     @classmethod
     def of(cls, X: Any) -> "TableEncoding | None":
@@ -215,8 +268,14 @@ class TableEncoding:
         columns = zip((X[name] for name in X.columns), names, strict=True)
         if all(is_number(c) and not np.isnan(numbers_of(c, name)).any() for c, name in columns):
             return None
-        labels, low, size = zip(*(learned(X[name], str(name)) for name in X.columns), strict=True)
-        return cls(names, labels, np.array(low), np.array(size))
+        rules = [learned(column, name) for column, name in zip(columns, names, strict=True)]
+        usual = np.empty((USUAL, len(names)))
+        for j, (column, name, rule) in enumerate(zip(columns, names, rules, strict=True)):
+            numbers = np.sort(encoded(column, name, *rule))
+            numbers = numbers[np.searchsorted(numbers, MISSING, "right") :]
+            usual[:, j] = numbers[((np.arange(USUAL) + 0.5) * len(numbers) / USUAL).astype(int)]
+        labels, low, size = zip(*rules, strict=True)
+        return cls(names, labels, np.array(low), np.array(size), usual)
 
     def apply(self, frame: Any) -> Any:
         """A frame of the same kind whose columns are numbers, or an array of a `MixedTable`."""
@@ -245,7 +304,7 @@ class TableEncoding:
                 "Gower was given ranges=, and the columns of a data frame with categories or "
                 "missing entries have theirs from the training rows. Leave ranges out."
             )
-        return Gower(ranges=1.0)
+        return Gower(ranges=1.0, usual=self.usual)
 
 
 def is_frame(X: Any) -> bool:

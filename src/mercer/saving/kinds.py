@@ -148,7 +148,7 @@ def is_resolved(kernel) -> bool:
         return isinstance(kernel.definite, bool) and isinstance(kernel.params, dict | None)
     composite = isinstance(kernel, CompositeKernel)
     for name, value in kernel.get_params(deep=False).items():
-        vector = value is None or is_array("d real", value, {})
+        vector = value is None or any(is_array(k, value, {}) for k in ("d real", "q d real"))
         number = isinstance(value, Real) and np.isfinite(float(value))
         if number or (vector and name in kernel.per_column):
             continue
@@ -172,7 +172,8 @@ def check_kernel(kernel) -> None:
         for k, v in params.items()
         if k.endswith("columns") and v is not None
     ]
-    sizes = [np.size(v) for k, v in params.items() if k.endswith(("gamma", "scales"))]
+    widths = ("gamma", "scales", "usual")
+    sizes = [np.atleast_1d(v).shape[-1] for k, v in params.items() if k.endswith(widths)]
     try:
         # A forged file may name any column.
         columns = min(int(max(chosen + sizes, default=1)), MOST_COLUMNS)
