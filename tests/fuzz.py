@@ -546,7 +546,7 @@ def refused(problem, message, overflow):
     excuses = {
         "negative eigenvalues": indefinite,
         # A landmark at the origin, of which these see nothing, or an indefinite kernel.
-        "must be positive semidefinite": indefinite or name in ("poly", "linear", "cosine"),
+        "positive semidefinite": indefinite or name in ("poly", "linear", "cosine"),
         "No row can be a landmark": indefinite or not problem.X.any(),
         "have k(x, x) = 0": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
