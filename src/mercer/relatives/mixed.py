@@ -265,13 +265,13 @@ class TableEncoding:
         names = tuple(map(str, X.columns))
         if len(set(names)) < len(names):
             raise ValueError(f"Two columns have the same name in {list(names)}. Give another one.")
-        columns = zip((X[name] for name in X.columns), names, strict=True)
+        columns = [(X[name], str(name)) for name in X.columns]
         if all(is_number(c) and not np.isnan(numbers_of(c, name)).any() for c, name in columns):
             return None
-        rules = [learned(column, name) for column, name in zip(columns, names, strict=True)]
+        rules = [learned(column, name) for column, name in columns]
         usual = np.empty((USUAL, len(names)))
-        for j, (column, name, rule) in enumerate(zip(columns, names, rules, strict=True)):
-            numbers = np.sort(encoded(column, name, *rule))
+        for j, (column, rule) in enumerate(zip(columns, rules, strict=True)):
+            numbers = np.sort(encoded(*column, *rule))
             numbers = numbers[np.searchsorted(numbers, MISSING, "right") :]
             usual[:, j] = numbers[((np.arange(USUAL) + 0.5) * len(numbers) / USUAL).astype(int)]
         labels, low, size = zip(*rules, strict=True)
