@@ -142,7 +142,7 @@ def is_dask(X: Array) -> bool:
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
-def is_frame(X: Any) -> bool:
+def has_columns(X: Any) -> bool:
     """Whether X has named columns, whatever its library."""
     return hasattr(X, "columns")
 

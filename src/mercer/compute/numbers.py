@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..exceptions import InvalidRowsError
-from .arrays import is_frame, is_sparse
+from .arrays import has_columns, is_sparse
 
 # Kinds of values that NumPy turns into numbers that the user did not mean.
 KINDS = {"M": "dates", "m": "times", "c": "complex numbers", "V": "records"}
@@ -153,7 +153,7 @@ def _wrong_shape(X, name) -> str:
                 "mercer.kernels.BlockFunction(function); a file's path is passed alone."
             )
         X = np.array(X, dtype=object)
-    names = list(X.columns) if is_frame(X) else ["?"]
+    names = list(X.columns) if has_columns(X) else ["?"]
     kinds = np.atleast_1d(X.dtypes) if hasattr(X, "sparse") else ()
     if any(getattr(kind, "fill_value", 0) != 0 for kind in kinds):
         return (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import Array, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import is_frame
+from ..compute.arrays import has_columns
 from ..compute.numbers import sound_sparse
 from . import base
 from .coordinate import DirectKernel, DirectPairs
@@ -319,7 +319,7 @@ def sequence(X: Any) -> Any:
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim):
         return X
     # Going through a table or a dictionary gives names, and sets have no order.
-    table = is_frame(X) or isinstance(X, Mapping | Set)
+    table = has_columns(X) or isinstance(X, Mapping | Set)
     if table or isinstance(X, str | bytes | np.ndarray) or not isinstance(X, Sized):
         kind, column = type(X).__name__, "list(X[name]) of one column" if table else "list(X)"
         raise ValueError(

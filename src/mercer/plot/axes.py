@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..compute import is_sparse, to_numpy
-from ..compute.arrays import is_frame
+from ..compute.arrays import has_columns
 
 # How each function is called, for messages.
 CALLS = {
@@ -109,7 +109,7 @@ def rows_of(name: str, X: Any) -> Any:
 
 def scores_of(model: Any, X: Any) -> np.ndarray:
     """Scores of rows, which may have lost the names of their columns."""
-    if "feature_names_in_" in vars(model) and not is_frame(X):
+    if "feature_names_in_" in vars(model) and not has_columns(X):
         model = copy(model)
         del model.feature_names_in_
     return dense(model.transform(X))

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from ..compute.arrays import Array, is_frame
+from ..compute.arrays import Array, has_columns
 from ..preimage import FixedPoint
 from .axes import (
     DASHES,
@@ -193,7 +193,7 @@ def landmarks(
     ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
     kind = "column" if plane else "component"
     names = [f"{kind} {i + 1}", f"{kind} {j + 1}"]
-    names = list(X.columns) if plane and is_frame(X) else names
+    names = list(X.columns) if plane and has_columns(X) else names
     ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small", framealpha=0.6)
     return ax

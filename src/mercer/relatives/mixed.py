@@ -270,8 +270,8 @@ class TableEncoding:
             return None
         rules = [learned(column, name) for column, name in columns]
         usual = np.empty((USUAL, len(names)))
-        for j, (column, rule) in enumerate(zip(columns, rules, strict=True)):
-            numbers = np.sort(encoded(*column, *rule))
+        for j, ((column, name), rule) in enumerate(zip(columns, rules, strict=True)):
+            numbers = np.sort(encoded(column, name, *rule))
             numbers = numbers[np.searchsorted(numbers, MISSING, "right") :]
             usual[:, j] = numbers[((np.arange(USUAL) + 0.5) * len(numbers) / USUAL).astype(int)]
         labels, low, size = zip(*rules, strict=True)

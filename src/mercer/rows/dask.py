@@ -21,7 +21,7 @@ from ..compute import (
     stack_rows,
     to_numpy,
 )
-from ..compute.arrays import Array, is_dask, is_frame
+from ..compute.arrays import Array, has_columns, is_dask
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
 from ..files.base import first_missing
@@ -69,7 +69,7 @@ class DaskRows(Rows):
         device: Any = None,
     ):
         self.original, self.memory = X, memory
-        self.names = [str(name) for name in X.columns] if is_frame(X) else None
+        self.names = [str(name) for name in X.columns] if has_columns(X) else None
         self._given = one_column(X)
         self._lengths = self._given.chunks[0]
         self.dtype = np.dtype(np.float32 if self._given.dtype == np.float32 else np.float64)
@@ -236,7 +236,7 @@ class DaskRows(Rows):
 
 def open_dask(X: Any, how: Opening) -> DaskRows:
     """Rows of a Dask collection, all of whose columns are numbers."""
-    if how.names is None and how.all_columns and is_frame(X) and X.ndim == 2:
+    if how.names is None and how.all_columns and has_columns(X) and X.ndim == 2:
         how.check_all_read(
             [str(name) for name, kind in X.dtypes.items() if not is_number(kind)],
             "this one is on a cluster, with",
@@ -247,7 +247,7 @@ def open_dask(X: Any, how: Opening) -> DaskRows:
 
 def one_column(X) -> Any:
     """A Dask array or dataframe as an array of numbers whose chunks have all columns."""
-    if not is_frame(X) and not hasattr(X, "rechunk"):
+    if not has_columns(X) and not hasattr(X, "rechunk"):
         raise TypeError(
             f"X is a {type(X).__name__} of Dask. Pass a Dask array or dataframe, for example "
             "X.to_dataframe() of a bag."
@@ -257,7 +257,7 @@ def one_column(X) -> Any:
             f"Expected a 2D Dask array of numbers, got a {X.ndim}D one of type {X.dtype} instead. "
             "Pass rows of columns, such as X.to_frame() of a series or X.reshape(-1, 1)."
         )
-    array = frame_rows(X) if is_frame(X) else X
+    array = frame_rows(X) if has_columns(X) else X
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"Expected a 2D Dask array of numbers, got one of type {array.dtype} instead. Convert "

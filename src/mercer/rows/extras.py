@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
-from ..compute.arrays import Array, is_dask, is_frame
+from ..compute.arrays import Array, has_columns, is_dask
 from ..compute.numbers import check_meaning, check_unmasked, is_single
 from ..files import RowSource, is_cluster_table, is_table, open_source
 from ..files.arrays import called, mapped, read_npz
@@ -50,7 +50,7 @@ def names_of(X: Array, memory: Any = None) -> list[str]:
         opened = isinstance(X, RowSource)
         source = X if opened else open_source(X, columns=NO_COLUMNS, memory=memory)
         return [*(source.columns or ()), *source.reasons]
-    return [name for name in X.columns if isinstance(name, str)] if is_frame(X) else []
+    return [name for name in X.columns if isinstance(name, str)] if has_columns(X) else []
 
 
 def without_columns(X: Array, wanted: dict, memory: Any = None) -> tuple[Any, dict[str, Any]]:
