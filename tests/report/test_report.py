@@ -541,6 +541,12 @@ def test_a_frame_shows_its_other_columns(tmp_path, rows):
         assert data["columns"][data["colored"]]["name"] == "kind"
 
 
+def test_rows_of_a_function_are_reported_as_the_array(rows):
+    model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(rows)
+    made = model.report(lambda: iter(np.array_split(rows, 3)))
+    np.testing.assert_allclose(made.scores, model.report(rows).scores, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["NoveltyDetector", "KernelPCASearch"])
 def test_models_within_models_take_frames(name, rows):
     """Fitted to rows without names, and nobody is warned of that."""

@@ -226,6 +226,7 @@ def check_refusals(made):
         (lambda: HebbianKernelPCA(2, basis="points").fit(table), "no order that lasts"),
         (lambda: ProcessMonitor(2).fit(table), "needs rows in the order of time in one place"),
         (lambda: model().fit(X).transform(table, out="s.npy"), "X is on a cluster. Leave it out"),
+        (lambda: model().fit(X).report(table), "X is on a cluster. Pass a sample"),
         (lambda: model().fit(made([drawn()[:1]])), "1 rows, while a minimum of 2"),
         (lambda: model(device="cuda").fit(table), "device='cuda' is for arrays and Dask"),
     ]

@@ -201,6 +201,10 @@ def test_what_is_refused_says_what_works(tmp_path):
     chunks = dask(rows, tmp_path)
     with pytest.raises(ValueError, match="or give landmarks=500"):
         mercer.ClassicalMDS(2).fit(chunks)
+    with pytest.raises(ValueError, match=r"or use DiffusionMap\(basis='landmarks'\)") as caught:
+        mercer.Isomap(2, landmarks=20).fit(chunks)
+    assert "give landmarks" not in str(caught.value)
+    mercer.DiffusionMap(2, basis="landmarks", random_state=0).fit(chunks)
     model = mercer.KernelPCA(2, **RBF).fit(rows)
     with pytest.raises(ValueError, match=r"denoise needs all rows .* pass some of them at a time"):
         model.denoise(chunks)

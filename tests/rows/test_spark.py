@@ -99,8 +99,10 @@ def test_columns_of_a_spark_frame_are_chosen_and_keys_told_of(made):
     tables.check_choice(made)
 
 
-def test_what_a_spark_frame_cannot_do_is_refused(made):
+def test_what_a_spark_frame_cannot_do_is_refused(made, spark):
     tables.check_refusals(made)
+    with pytest.raises(TypeError, match=r"X is a RDD of Spark.*spark.createDataFrame\(rdd\)"):
+        tables.model().fit(spark.sparkContext.parallelize([[1.0, 2.0]]))
 
 
 def test_a_column_of_arrays_is_whole_rows(made):

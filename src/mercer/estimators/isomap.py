@@ -154,6 +154,9 @@ class Isomap(ClassicalMDS):
     def _is_precomputed(self) -> bool:
         return False
 
+    def _instead(self) -> str:
+        return "use DiffusionMap(basis='landmarks'), which takes rows wherever they are"
+
     def _has_matrix(self) -> bool:
         return True
 

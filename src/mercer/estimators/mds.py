@@ -294,8 +294,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self._has_matrix() or (reset and self.landmarks is None):
             rows: Any = open_rows(X, Opening(self.memory))
             if in_memory(rows) is None:
-                instead = "give landmarks=500" + " and rows, not distances" * self._has_matrix()
-                array = rows.as_array(type(self).__name__, instead=instead)
+                array = rows.as_array(type(self).__name__, instead=self._instead())
                 named = rows.names is not None and is_arrow(X)
                 X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)
@@ -450,6 +449,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
         return distances.choose_landmarks(self.landmarks, n, rng)
+
+    def _instead(self) -> str:
+        """What takes rows that are not in one place."""
+        return "give landmarks=500" + " and rows, not distances" * self._has_matrix()
 
     def _has_matrix(self) -> bool:
         """Whether the points are numbers of the rows of a matrix of distances."""

@@ -26,7 +26,7 @@ from ..bases.columns import ColumnBasis
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
 from ..estimators._output import kernel_text
-from ..files import RowSource, is_arrow, open_source
+from ..files import RowSource, is_arrow, is_cluster_table, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..kernels.function import Objects
@@ -369,7 +369,12 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
     named = {} if table is None else table if isinstance(table, Mapping) else table.columns
     others = {str(name): table[name] for name in named}
     names = list(vars(model).get("feature_names_in_", ()))
-    if is_arrow(X) or isinstance(X, str | PathLike):
+    if is_cluster_table(X):
+        raise ValueError(
+            "A report shows rows from an array or a file, and X is on a cluster. Pass a sample of "
+            "it, brought here."
+        )
+    if is_arrow(X) or isinstance(X, str | PathLike) or (callable(X) and "shape" not in dir(X)):
         memory = vars(model).get("memory")
         source, X = X, open_source(X, memory=memory)
         if names and X.columns not in (None, names):

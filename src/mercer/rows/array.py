@@ -179,5 +179,6 @@ def in_type(result: Array, dtype: Any) -> Any:
             narrow = result.astype(dtype, copy=False)
         lost = dtype == np.float32 and not np.isfinite(narrow).all() and np.isfinite(result).all()
         return result if lost else narrow
-    name = np.dtype(dtype).name
-    return xp.astype(result, getattr(xp, name) if "int" in name else dtype_in(xp, name), copy=False)
+    dtype = np.dtype(dtype)
+    kind = xp.int64 if dtype.kind == "i" else dtype_in(xp, dtype.name)
+    return xp.astype(result, kind, copy=False)

@@ -415,7 +415,8 @@ def is_nested(kind: Any) -> bool:
 def extra_columns(X: Any, given: dict[str, Any]) -> tuple[Any, ...]:
     """A table without the columns that are named, and what was given as such columns."""
     chosen = X if isinstance(X, ChosenColumns) else ChosenColumns(X)
-    names = chosen.table.columns
+    # What has no columns is refused when it is opened.
+    names = chosen.table.columns if "columns" in dir(chosen.table) else ()
     names = list(names() if callable(names) else names)
     picked: dict[str, Any] = {}
     for title, value in given.items():
