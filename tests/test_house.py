@@ -22,19 +22,19 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 29_120,
+    "lines of code": 28_760,
     "modules": 167,
-    "functions": 2_916,
-    "modules with at most one importer": 41,
+    "functions": 2_901,
+    "modules with at most one importer": 40,
     "getattr and hasattr": 61,
     "core files that name a relative": 0,
     "classes behind KernelPCA": 11,
     "members of Rows": 12,
     "members of Basis": 16,
     "members of SymmetricOperator": 14,
-    "files walked by a fit": 22,
+    "files walked by a fit": 21,
     "own frames on the deepest stack of a fit": 13,
-    "files walked by a landmark fit": 31,
+    "files walked by a landmark fit": 30,
     "files walked by transform": 13,
     "files walked by partial_fit": 22,
 }

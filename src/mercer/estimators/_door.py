@@ -416,8 +416,9 @@ class Door(BaseEstimator):
         Without `looks` there is no pass over rows that are not in memory.
         """
         self._validate_params()
-        read = y if self._needs_target else None
-        X, y, sample_weight = with_extras(X, self.memory, y=read, sample_weight=sample_weight)
+        y = y if self._needs_target else None
+        if y is not None or sample_weight is not None:
+            X, y, sample_weight = with_extras(X, self.memory, y=y, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:
