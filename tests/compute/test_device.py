@@ -227,9 +227,9 @@ def test_tf32_is_never_silent():
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("nowhere", "not a torch device|is not supported"),
-        (1.5, "not a torch device|is not supported"),
-        ("meta", "not supported"),
+        ("nowhere", "not a torch device|must be 'cpu', 'cuda'"),
+        (1.5, "not a torch device|is not supported|must be 'cpu', 'cuda'"),
+        ("meta", "is not supported|must be 'cpu', 'cuda'"),
         pytest.param(
             "cuda",
             "no CUDA device",

@@ -264,7 +264,7 @@ def check_pictures(model, rows, folder):
         plot.spectrum(model)
         plot.scores(model.transform(rows))
         plot.preimages(model)
-        plot.denoised(rows, model.denoise(rows, noise=0.3))
+        plot.denoised(rows[:9], model.denoise(rows, noise=0.3)[:9])
         plot.attribution(model.attribute(rows))
         if hasattr(model, "landmarks_"):
             plot.landmarks(model, rows)
