@@ -224,6 +224,25 @@ def test_all_rows_equal():
     assert model.eigenvalues_[0] == 0
 
 
+@pytest.mark.filterwarnings("ignore:Only 1 of", "ignore:.*no variance")
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "poly", "laplacian"])
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_rows_have_no_variance_wherever_they_are(seed, kernel):
+    """As with all points; less its mean, a linear kernel would see nothing of them."""
+    rng = generator(81, seed)
+    X = np.round(rng.uniform(1, 9, 3) * 10 ** rng.uniform(0, 8)) * np.ones((rng.integers(2, 60), 1))
+    for basis in ("points", Landmarks(3)):
+        model = KernelPCA(1, kernel=kernel, basis=basis, random_state=0).fit(X)
+        assert model.eigenvalues_[0] == 0
+
+
+def test_values_too_large_for_a_selector_are_told_of():
+    X = 1e45 * generator(82).uniform(1, 2, (20, 2))
+    model = KernelPCA(1, kernel="poly", basis=Landmarks(5, SELECTORS["GroupLasso"]()))
+    with pytest.raises(ValueError, match="not finite"):
+        model.fit(X)
+
+
 def as_memmap(X, folder):
     path = folder / "X.npy"
     np.save(path, X)

@@ -269,9 +269,11 @@ class Landmarks(BasisRecipe):
             ) from error
         count = chosen.shape[0]  # of points, which may be sparse
         if count == 0:
+            some = bool((to_numpy(kernel.diag(X)) > 0).any())
+            why = "values whose products are not finite" if some else "k(x, x) <= 0 for all rows"
             raise ValueError(
-                f"No row can be a landmark: {kernel!r} gives k(x, x) <= 0 for all rows. Choose "
-                "another kernel, or use basis='points'."
+                f"No row can be a landmark: {kernel!r} gives {why}. Choose another kernel, scale "
+                "the data, or use basis='points'."
             )
         if count < size and not selector.replace:
             rest = "up to rounding, any other row is a copy or a combination of these."

@@ -14,7 +14,7 @@ from scipy import sparse
 from .. import bases
 from ..bases.base import check_moments
 from ..bases.points import DRAFT_SPREAD
-from ..compute import TiledEngine, format_bytes, is_sparse
+from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from .checkpoint import Checkpoint
@@ -191,7 +191,10 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
     """The problem of all points, or of a small basis after a pass over all rows."""
     kernel, r, recipe = task.kernel, task.count_asked, plan.basis
     if task.center and isinstance(recipe, bases.AllPoints | bases.Landmarks):
-        kernel = kernel.recentered(task.pilot)
+        centered = kernel.recentered(task.pilot)
+        # Less their mean, equal rows would be zero, and no landmarks.
+        if centered is not kernel and to_numpy(centered.diag(task.pilot)).any():
+            kernel = centered
     if isinstance(recipe, bases.AllPoints):
         points = task.rows.as_basis(kernel, task.engine, r)
         if isinstance(points, str):
