@@ -212,8 +212,7 @@ class TableEncoding:
         names = tuple(map(str, X.columns))
         if len(set(names)) < len(names):
             raise ValueError(f"Two columns have the same name in {list(names)}. Give another one.")
-        columns = zip((X[name] for name in X.columns), names, strict=True)
-        if all(is_number(c) and not np.isnan(numbers_of(c, name)).any() for c, name in columns):
+        if all(is_number(X[c]) and not np.isnan(numbers_of(X[c], str(c))).any() for c in X.columns):
             return None
         labels, low, size = zip(*(learned(X[name], str(name)) for name in X.columns), strict=True)
         return cls(names, labels, np.array(low), np.array(size))
