@@ -24,8 +24,6 @@ Same = TypeVar("Same", Any, np.ndarray)
 BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
 # Rows read or converted at once where no copy is made.
 WIDE_ROWS = 65536
-# Floating types of torch that NumPy has as well.
-NUMPY_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
 # Entries of sparse rows in a block.
 SPARSE_ENTRIES = 2**18
 
@@ -183,9 +181,12 @@ def from_torch(X: Array) -> np.ndarray:
     """
     try:
         X = X.detach().cpu().resolve_conj().resolve_neg()
-        if X.dtype.is_floating_point and str(X.dtype) not in NUMPY_FLOATS:
-            X = X.float()
-        return X.numpy()
+        plain = not X.dtype.is_floating_point or str(X.dtype)[6:] in (
+            "float16",
+            "float32",
+            "float64",
+        )
+        return X.numpy() if plain else X.float().numpy()
     except (RuntimeError, TypeError) as error:
         raise ValueError(
             f"This tensor of {X.dtype} has no values that NumPy can read ({error}). Pass a dense "

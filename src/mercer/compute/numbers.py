@@ -57,13 +57,9 @@ def check_meaning(X: Any, name: str = "X") -> None:
 
 def check_unmasked(X: Any, name: str = "X") -> None:
     """Raise InvalidRowsError for an array whose masked values would come back from behind it."""
-    parts = [
-        one
-        for one in (X if isinstance(X, list | tuple) else [X])
-        if isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one)
-    ]
-    if parts:
-        masked = sum(int(np.ma.getmaskarray(one).sum()) for one in parts)
+    parts = X if isinstance(X, list | tuple) else [X]
+    hidden = [np.ma.getmaskarray(one).sum() for one in parts if isinstance(one, np.ma.MaskedArray)]
+    if masked := int(sum(hidden)):
         raise InvalidRowsError(
             f"{name} is a masked array with {masked:,} masked values, and every value is needed. "
             f"Fill them, {name}.filled(0.0), or leave out their rows, np.ma.compress_rows({name})."
@@ -84,9 +80,8 @@ def sound_sparse(X: Any, name: str = "X") -> Any:
             places = np.repeat(np.arange(len(lengths)), lengths), np.array([*chain(*X.rows)], int)
             X = sparse.coo_array((np.array([*chain(*X.data)], X.dtype), places), shape=X.shape)
         if X.format == "dia":
-            X = type(X)((X.data, X.offsets), shape=X.shape)
-        if X.format in ("dok", "dia"):
-            X = X.tocoo()
+            X = type(X)((X.data, X.offsets), shape=X.shape).tocoo()
+        X = X.tocoo() if X.format == "dok" else X
         check_unmasked(X.data, name)
         if X.dtype == object:  # whose entries are numbers, or no parts of a matrix
             X = X.astype(float)
@@ -97,8 +92,6 @@ def sound_sparse(X: Any, name: str = "X") -> Any:
             raise ValueError("indptr falls")
         sound = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         sound.check_format(full_check=True)
-    except InvalidRowsError:
-        raise
     except (ValueError, TypeError) as error:
         raise InvalidRowsError(
             f"{name} is a sparse matrix whose parts contradict each other: {error}. Every column "
@@ -154,11 +147,6 @@ def _wrong_shape(X, name) -> str:
             )
         X = np.array(X, dtype=object)
     names = list(X.columns) if has_columns(X) else ["?"]
-    kinds = np.atleast_1d(X.dtypes) if hasattr(X, "sparse") else ()
-    if any(getattr(kind, "fill_value", 0) != 0 for kind in kinds):
-        return (
-            f"{name} has sparse columns whose fill value is not 0. Pass {name}.sparse.to_dense()."
-        )
     if not names:
         return f"{name} has no columns, while a minimum of 1 is required."
     if len(set(names)) < len(names):

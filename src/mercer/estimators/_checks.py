@@ -325,8 +325,6 @@ def valid_rows(estimator, X, **options):
 def checked_array(X, check: Callable = check_array, **options):
     """X as a check of scikit-learn gives it, or an error that says where the fault is."""
     name = options.get("input_name", "X")
-    if hasattr(X, "__array_interface__") and not hasattr(X, "shape"):
-        X = np.asarray(X)  # scikit-learn asks for a shape
     check_meaning(X, name)
     if is_sparse(X) and not options.get("accept_sparse"):
         # In the words of scikit-learn, which its estimator checks look for.
@@ -445,10 +443,8 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
     A number stands for the same weight of every row. At least `least` rows must count.
     """
     w = as_weights(sample_weight)
-    if w is None:
-        return None
-    if isinstance(w, ExtraColumn):
-        return replace(w, count=n)  # whose entries are checked where they are
+    if w is None or isinstance(w, ExtraColumn):  # whose entries are checked where they are
+        return None if w is None else replace(w, count=n)
     if w.ndim == 0:
         w = np.full(n, w)
     if w.dtype.kind not in "biuf" or w.ndim != 1:
@@ -461,11 +457,10 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
             f"sample_weight.shape == {w.shape}, expected {(n,)}: a number for each of the {n} rows."
         )
     w = w.astype(float)
-    if not np.isfinite(w).all():
-        raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
-    if not w.sum() < LARGEST_SUM:
+    if not np.abs(w).sum() < LARGEST_SUM:
         raise ValueError(
-            "float64 does not hold sums with such values of sample_weight. Scale them, w / w.max()."
+            "sample_weight contains NaN or infinity, or numbers whose sum float64 does not hold. "
+            "Give those rows a weight, or 0, or scale all, w / w.max()."
         )
     if (w < 0).any():
         raise ValueError(

@@ -6,8 +6,7 @@ anything is made: a few kilobytes can claim to be a matrix of any size.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from inspect import signature
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -312,11 +311,6 @@ class BlocksSource(RowSource):
 
 def called(function: Any, name: str) -> Any:
     """What a function without arguments returns, if that are blocks."""
-    with suppress(ValueError):  # some functions of C have no signature
-        try:
-            signature(function).bind()
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}. Pass a function without arguments.") from error
     blocks = function()
     if not isinstance(blocks, Iterable):
         raise TypeError(

@@ -154,10 +154,8 @@ def reader_of(X, name: str):
     try:
         return pa.RecordBatchReader.from_stream(X)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise TypeError(
-            f"{name} is no stream of rows with columns: {error}. Pass a table whose columns are "
-            "numbers of up to 64 bits, such as series.to_frame()."
-        ) from error
+        said = f"{name} is no stream of rows with columns: {error}."
+        raise TypeError(f"{said} Pass a table of numbers, such as X.to_frame().") from error
 
 
 def from_dataset(X, columns=None) -> ArrowSource:

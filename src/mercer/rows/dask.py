@@ -247,21 +247,16 @@ def open_dask(X: Any, how: Opening) -> DaskRows:
 
 def one_column(X) -> Any:
     """A Dask array or dataframe as an array of numbers whose chunks have all columns."""
-    if not has_columns(X) and not hasattr(X, "rechunk"):
+    array = frame_rows(X) if has_columns(X) and X.ndim == 2 else X
+    if not hasattr(array, "ndim"):
         raise TypeError(
             f"X is a {type(X).__name__} of Dask. Pass a Dask array or dataframe, for example "
             "X.to_dataframe() of a bag."
         )
-    if X.ndim != 2:
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"Expected a 2D Dask array of numbers, got a {X.ndim}D one of type {X.dtype} instead. "
-            "Pass rows of columns, such as X.to_frame() of a series or X.reshape(-1, 1)."
-        )
-    array = frame_rows(X) if has_columns(X) else X
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Expected a 2D Dask array of numbers, got one of type {array.dtype} instead. Convert "
-            "it, X.astype(float), where its values are real numbers."
+            f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
+            f"{array.dtype} instead. Convert or reshape it; of a series pass X.to_frame()."
         )
     if is_sparse(tasks.empty_like(array)):
         empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
