@@ -22,7 +22,7 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 28_760,
+    "lines of code": 28_770,
     "modules": 167,
     "functions": 2_901,
     "modules with at most one importer": 40,

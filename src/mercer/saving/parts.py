@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
-from itertools import chain
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -439,9 +438,17 @@ RECORDS = (
     *(DistanceMap, LinearMap, Spectrum),
     *(Estimate, History, Selection, Workload),
 )
-NAMED: list[dict[str, Any]] = [kernels.KERNELS, bases.BASES, selectors.SELECTORS, GAINS]
-NAMED += [solvers.SOLVERS, preimage.PREIMAGES]
-RECIPES = [*kernels.OBJECTS, Hebbian, GraphArpack, *chain(*(table.values() for table in NAMED))]
+RECIPES: tuple[type, ...] = (
+    *kernels.KERNELS.values(),
+    *kernels.OBJECTS,
+    *bases.BASES.values(),
+    *selectors.SELECTORS.values(),
+    *solvers.SOLVERS.values(),
+    Hebbian,
+    GraphArpack,
+    *preimage.PREIMAGES.values(),
+    *GAINS.values(),
+)
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part
