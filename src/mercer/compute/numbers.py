@@ -92,6 +92,8 @@ def sound_sparse(X: Any, name: str = "X") -> Any:
             raise ValueError("indptr falls")
         sound = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         sound.check_format(full_check=True)
+    except InvalidRowsError:
+        raise
     except (ValueError, TypeError) as error:
         raise InvalidRowsError(
             f"{name} is a sparse matrix whose parts contradict each other: {error}. Every column "
@@ -147,6 +149,11 @@ def _wrong_shape(X, name) -> str:
             )
         X = np.array(X, dtype=object)
     names = list(X.columns) if has_columns(X) else ["?"]
+    kinds = np.atleast_1d(X.dtypes) if hasattr(X, "sparse") else ()
+    if any(getattr(kind, "fill_value", 0) != 0 for kind in kinds):
+        return (
+            f"{name} has sparse columns whose fill value is not 0. Pass {name}.sparse.to_dense()."
+        )
     if not names:
         return f"{name} has no columns, while a minimum of 1 is required."
     if len(set(names)) < len(names):
