@@ -345,7 +345,7 @@ def test_what_follows_from_parts():
     resolved = kernel.resolve(X)
     assert [part.get_params() for part in resolved.kernels[::2]] == [
         {"gamma": RBF("median").resolve(X).gamma},
-        {"ranges": pytest.approx(np.ptp(X, axis=0))},
+        {"ranges": pytest.approx(np.ptp(X, axis=0)), "usual": None},
     ]
     assert resolved.kernels[1].kernel.gamma == 1.0 and kernel.kernels[0].gamma == "median"
     resolved.check(X)

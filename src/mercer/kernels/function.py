@@ -374,7 +374,7 @@ def finite_number(value, what: str) -> float:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{what} returned {returned} for two rows, and one real number is expected. "
-            "Every path of the function must return one."
+            "Write the function such that every path returns one."
         ) from error
     if not np.isfinite(number):
         raise ValueError(

@@ -116,8 +116,8 @@ class Gower(DifferenceKernel, DirectKernel):
             usual = np.asarray(self.usual)
             if usual.ndim != 2 or usual.shape[1] != X.shape[1] or not np.isfinite(usual).all():
                 raise ValueError(
-                    f"usual has the shape {usual.shape}, and must have finite numbers for each of "
-                    f"{X.shape[1]} columns."
+                    f"usual has the shape {usual.shape}. Give finite numbers for each of "
+                    f"{X.shape[1]} columns, (q, {X.shape[1]}), or None."
                 )
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:

@@ -246,9 +246,13 @@ class Watch:
         last, near = self.wanted - 1, np.sqrt(goal) * top(values)
         rest, errors = values[self.wanted :], residuals[self.wanted :]
         rough = errors > goal * top(values)
-        # Exact ones among smaller values were in the start, and say nothing of what was not.
-        caution = CLIMB if np.any(np.diff(rough.astype(int)) < 0) else 1.0
-        reach = np.max([rest[rough], rest[rough] + caution * errors[rough]], axis=1, initial=0.0)
+        # Exact ones between others were in the start, and say nothing of what was not; those at the
+        # lower end of a spectrum are found as those at the upper end are.
+        turns = np.diff(rough.astype(int))
+        between = np.flatnonzero(turns > 0)[-1:] > np.flatnonzero(turns < 0)[:1]
+        caution = CLIMB if between.any() else 1.0
+        places = np.array([rest[rough], rest[rough] + caution * errors[rough]])
+        reach = places.max(axis=1, initial=float(values[-1]))
         rise, self._reach = max(0.0, *(reach - self._reach)), reach
         self.climbs = last < len(values) and reach[1] + CLIMB * rise > values[last] + near
 

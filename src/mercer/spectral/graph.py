@@ -208,7 +208,9 @@ class GraphArpack(Solver):
     max_iter: int | None = None
 
     def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
-        """The pieces, then ARPACK on what is orthogonal to them."""
+        """The pieces, then ARPACK on what is orthogonal to them; ARPACK alone without a graph."""
+        if not isinstance(operator, NormalizedGram) or operator.basis.sparse() is None:
+            return Arpack(self.max_iter).solve(operator, n_components, rng, tol, report)
         n, P = operator.shape[0], piece_vectors(operator)[:, :n_components]
         k, U = P.shape[1], P.toarray()
         # Of more pieces than vectors rounding would give each row some of all.
