@@ -269,6 +269,8 @@ def run_shell(line):
     return done.stdout + done.stderr, int(done.returncode or "failed" in done.stderr)
 
 
+# `make docs` runs them as well.
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(path, folder, monkeypatch):
     shown: list = []

@@ -209,7 +209,10 @@ def test_resumed_passes_read_rows_once(tmp_path, monkeypatch):
     assert read <= least + 100
 
 
-@pytest.mark.parametrize("form", ["npy", "csv", "parquet", "feather"])
+SLOW_FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("csv", "feather")]
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet", *SLOW_FORMS])
 def test_rows_of_a_file_that_nobody_wrote_to_are_passed_over(form, tmp_path, monkeypatch):
     """Killed after any state: what was summed is not read again; after a change it is."""
     rng = generator(list(FORMS).index("csv"), len(form))

@@ -44,6 +44,11 @@ COMMON = {"n_jobs": 2, "random_state": 0}
 RBF = {"kernel": "rbf", "gamma": 0.1}
 
 
+def slow(value):
+    """A case that `make test-slow` runs."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 def pca(**settings):
     return lambda m: KernelPCA(4, **RBF | COMMON | {"copy_X": False} | settings, memory=m)
 
@@ -156,7 +161,7 @@ def check_inside(name, n, d, memory, **hurried):
     return refused
 
 
-@pytest.mark.parametrize("memory", [6 * 10**6, 60 * 10**6])
+@pytest.mark.parametrize("memory", [6 * 10**6, slow(60 * 10**6)])
 @pytest.mark.parametrize("name", FITS)
 def test_fits_stay_inside_or_are_refused(name, memory):
     refused = check_inside(name, 1100, 5, memory)
@@ -323,7 +328,7 @@ def test_a_broken_budget_is_seen(monkeypatch):
     assert not refused and used > 12 * 10**6 + SMALL
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_graphs_of_neighbors_stay_inside(seed):
     """A tenth of the rows are more neighbors than fit: as many as do, or a refusal."""
     rng = generator(seed)

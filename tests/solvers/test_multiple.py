@@ -181,7 +181,7 @@ def test_a_block_full_of_copies_has_converged_only_where_none_can_be_missing():
 def test_groups_that_a_start_has_no_rows_of_are_found_or_nothing_has_converged(solver):
     """A start from drawn rows may hold exact eigenvectors, and not those of the largest groups."""
     called = 0
-    for seed in range(100):
+    for seed in range(50):
         rng = generator(362, seed)
         n, r = int(rng.integers(150, 350)), int(rng.integers(1, [16, 4][seed % 2]))
         groups = int(rng.integers(max(8, r), n // 4))
@@ -196,7 +196,7 @@ def test_groups_that_a_start_has_no_rows_of_are_found_or_nothing_has_converged(s
         short = np.max(np.sort(sizes)[::-1][:r] - values) > 1e-3 * sizes.max()
         assert not (short and model.certificate_.converged), (seed, r)
         called += model.certificate_.converged
-    assert called >= 10
+    assert called >= 5
 
 
 @pytest.mark.filterwarnings("ignore:The affinities fall into")
