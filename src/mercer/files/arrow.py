@@ -250,7 +250,7 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
                     counts = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
                     later = list(dropwhile(lambda n: passed_over(n, skip), counts))
                     groups = list(range(len(counts) - len(later), len(counts)))
-                    parts = column_parts(meta, columns, room)
+                    parts = column_parts(opened, columns, room)
                     if len(parts) < 2:
                         size, chosen = min(rows, BATCH_ROWS), {"columns": columns}
                         yield from opened.iter_batches(size, row_groups=groups, **chosen)
@@ -285,23 +285,25 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
     return source
 
 
-def column_parts(meta, columns: list[str], room: int) -> list[list[str]]:
+def column_parts(opened, columns: list[str], room: int) -> list[list[str]]:
     """The columns, in as many parts as keep the pages that are decoded at a time within `room`."""
+    meta, held = opened.metadata, dict[str, int]()
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
-    held: Counter = Counter()
-    for group in sorted(groups, key=lambda group: group.num_rows)[-1:]:
-        for i in range(meta.num_columns):
-            column = group.column(i)
-            name = column.path_in_schema.split(".")[0]
-            held[name] += PAGES_HELD * min(column.total_uncompressed_size, PAGE_BYTES)
+    largest: Any = max(groups, key=lambda group: group.num_rows, default=None)
+    for field in opened.schema_arrow if groups else ():
+        # By its type: Arrow ends the process where what is said of a column is damaged.
+        nested = bool(field.type.num_fields)
+        size = largest.total_byte_size if nested else 8 * largest.num_rows
+        held[field.name] = PAGES_HELD * min(size, PAGE_BYTES)
     parts: list[list[str]] = [[]]
     taken = 0
     for name in columns:
-        if parts[-1] and taken + held[name] > room:
+        size = held.get(name, 0)
+        if parts[-1] and taken + size > room:
             parts.append([])
             taken = 0
         parts[-1].append(name)
-        taken += held[name]
+        taken += size
     return parts
 
 
