@@ -69,6 +69,7 @@ DEVIATIONS = {
     "test_nystroem_callable": "counts calls of a kernel, of which a copy is called here",
     "test_affinities": "no warning of a graph in parts, whose clusters are found all the same",
     "test_verbose[kmeans]": "no line for each iteration of k-means",
+    "test_pipeline_spectral_clustering": "pieces of a graph are told by pieces_ alone",
 }
 QUICK = "dtype or fitted or verbose or psd or affinit or callable or nested or consistency"
 

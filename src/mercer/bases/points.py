@@ -22,6 +22,7 @@ from ..compute.engine import too_little
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import check_values, float_dtype, multiplies_rows, rows_of
+from ..kernels.coordinate import DirectPairs
 from .base import Basis, BasisRecipe, GramBasis
 from .precomputed import PrecomputedBasis
 
@@ -83,17 +84,22 @@ class PointBasis(Basis):
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
-        # Wide landmarks are prepared a few at a time.
+        # Wide landmarks are prepared a few at a time; sums over coordinates take dense ones.
         room = self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1])
-        parts = row_blocks(self.size, self.size if is_sparse(X) else max(16, room))
+        whole = is_sparse(X) and not isinstance(pairs, DirectPairs)
+        parts = row_blocks(self.size, self.size if whole else max(16, room))
 
         def coordinates(block):
             K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
-            if len(parts) == 1:
+            first = block.indices(X.shape[0])[0]
+            step = max(16, room) if is_sparse(X) and not whole else len(K)
+            if len(parts) == 1 and len(K) <= step:
                 K = pairs.tile(block, parts[0], K)
             else:
-                for part in parts:
-                    K[:, part] = pairs.tile(block, part, K[:, part])
+                for rows in row_blocks(len(K), step):
+                    left = slice(first + rows.start, first + rows.stop)
+                    for part in parts:
+                        K[rows, part] = pairs.tile(left, part, K[rows, part])
             return K if W is None else times_few(K, W)
 
         return coordinates

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
 from ..exceptions import ModelFileError, tell
 from ..files import is_cluster_table
-from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
+from ..fitting.choosing import Plan, warn_of_width, width_rows
 from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import ExtraColumn
@@ -445,9 +445,11 @@ class KernelModel(Scores, TransformerMixin, Door):
     def _warn_of_width(self, count: int) -> None:
         """Warn where the kernel matrix of so many rows is the identity, or nearly so."""
         shares = to_numpy(self.explained_variance_ratio_)[:1]
-        if count >= FEWEST and shares.size and 0 < shares[0] * count <= FLAT:
-            rows = on_host(self._rows_or_own(None).sample(WIDTH_ROWS, 0))
-            warn_of_width(self.kernel_, rows, count, alike=False)
+        flat = count >= FEWEST and shares.size and 0 < shares[0] * count <= FLAT
+        if flat and self.kernel_.metric is not None:
+            rows = self._rows_or_own(None)
+            most = width_rows(rows.shape[1], parse_bytes(self.memory))
+            warn_of_width(self.kernel_, on_host(rows.sample(most, 0)), count, alike=False)
 
     def _gamma_of(self, kernel: Kernel, d: int) -> Any:
         """The width of a kernel, or those of its columns; without any the parameter or 1 / d."""

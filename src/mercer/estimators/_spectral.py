@@ -12,7 +12,7 @@ from .. import bases
 from ..compute import Array, format_bytes, is_sparse, make_engine, parse_bytes, restore, to_numpy
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
-from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
+from ..fitting.choosing import Plan, warn_of_width, warn_unconverged, width_rows
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..kernels.base import check_range
@@ -141,7 +141,8 @@ class SpectralInput(Door):
 
     def _warn(self, result, plan, task) -> None:
         n = task.rows.shape[0]
-        step = max(1, -(-task.pilot.shape[0] // WIDTH_ROWS))
+        shape = task.pilot.shape
+        step = max(1, -(-shape[0] // width_rows(shape[-1], task.engine.memory)))
         warn_of_width(self.kernel_, task.pilot[::step], n)
         warn_unconverged(result.pairs, task.tol)
 

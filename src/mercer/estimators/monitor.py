@@ -273,9 +273,7 @@ class ProcessMonitor(Detector):
             ) from error
         return np.asarray(match_sparsity(to_numpy(array), np.empty(0)), dtype=float)
 
-    def _training_rows(self, X) -> np.ndarray:
-        """Rows beside those before them; refuses too few of them, warns of constant sensors."""
-        rows = self._rows(X, reset=True)
+    def _check_smoothing(self) -> None:
         rule = self.smoothing
         if isinstance(rule, tuple | list) and not (
             len(rule) == 2 and all(type(x) is int for x in rule) and 1 <= rule[0] <= rule[1]
@@ -285,6 +283,11 @@ class ProcessMonitor(Detector):
                 "(2, 3), or the weight of an average between 0 and 1.",
                 parameter="smoothing",
             )
+
+    def _training_rows(self, X) -> np.ndarray:
+        """Rows beside those before them; refuses too few of them, warns of constant sensors."""
+        rows = self._rows(X, reset=True)
+        self._check_smoothing()
         # Blocks are held out with the lags on both sides: half of the rows, at least, are left.
         (n, d), least = rows.shape, self._least_rows + 5 * self.lags
         if n < least:
@@ -323,6 +326,7 @@ class ProcessMonitor(Detector):
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:
             raise ModelFileError("a monitor of other columns or lags than its own")
+        self._check_smoothing()
 
 
 class Learned(NamedTuple):

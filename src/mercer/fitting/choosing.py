@@ -497,6 +497,11 @@ def residual_share(pairs) -> float:
     return float(max(pairs.residuals) / max(abs(pairs.values[0]), 1e-300))
 
 
+def width_rows(d: int, memory: int) -> int:
+    """How many rows of d columns judge a width: they and their kernel matrix are of a budget."""
+    return max(2, min(WIDTH_ROWS, memory // (64 * max(d, 1)), math.isqrt(memory // 64)))
+
+
 def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None:
     """Warn of a width with which most rows are similar to no other, or all are alike.
 

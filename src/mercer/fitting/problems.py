@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError
 
 from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import Array, dtype_name, is_sparse
 from ..compute.linalg import cholesky, peak_signs, self_product
 from ..kernels.base import check_values, on_host
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
@@ -603,8 +603,11 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
     if basis.kernel.expensive and isinstance(basis, PointBasis):
         K = to_numpy(basis.kernel_matrix())  # whose values are there
     else:
-        few = on_host(thinned(rows))
-        points = on_host(thinned(basis.points, max(few.shape[0], FEWEST_POINTS)))
+        # Dense points make dense rows of sparse ones.
+        width = 1 if is_sparse(basis.points) else basis.points.shape[1]
+        room = max(FEWEST_POINTS, basis.engine.memory // (64 * width))
+        few = on_host(thinned(rows, min(LEAST_ROWS, room)))
+        points = on_host(thinned(basis.points, min(max(few.shape[0], FEWEST_POINTS), room)))
         K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(few, points)])), dtype=float)
     C = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if center else K
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())

@@ -114,7 +114,8 @@ class Gower(DifferenceKernel, DirectKernel):
             )
         if self.usual is not None:
             usual = np.asarray(self.usual)
-            if usual.ndim != 2 or usual.shape[1] != X.shape[1] or not np.isfinite(usual).all():
+            fits = usual.ndim == 2 and usual.shape[1] == X.shape[1] and usual.size
+            if not fits or not np.isfinite(usual).all():
                 raise ValueError(
                     f"usual has the shape {usual.shape}. Give finite numbers for each of "
                     f"{X.shape[1]} columns, (q, {X.shape[1]}), or None."

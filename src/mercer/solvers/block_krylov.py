@@ -149,6 +149,10 @@ class Randomized(base.Solver):
     oversampling: int = 10
     max_passes: int | None = None
 
+    def vectors_held(self, n_components: int) -> int:
+        """A basis of a block for each product, and what seven more blocks take beside it."""
+        return (BASIS_BLOCKS + 8) * (n_components + self.oversampling)
+
     def solve(
         self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
