@@ -50,6 +50,8 @@ DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
 # and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
+# Weights of directions and their inner products beyond this overflow in sums.
+LARGEST_PART = 1e300
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
@@ -466,6 +468,9 @@ class KernelModel(Scores, TransformerMixin, Door):
         expansion, facts = self.expansion_, vars(self)
         basis, frame = expansion.basis, expansion.frame
         points = basis.points
+        parts = frame, expansion.metric
+        if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_PART:
+            raise ModelFileError("directions or inner products that are far too large")
         if basis.spans_data:
             with np.errstate(over="ignore"):  # of a forged file
                 U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))

@@ -346,7 +346,7 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
         codes = {as_number(label): code for label, code in codes.items()} | codes
         pairs = ((label, as_number(label)) for label in labels_of(column, name))
         coded = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in pairs])
-        if (coded == UNKNOWN).any() and not (coded >= 0).any():
+        if labels and (coded == UNKNOWN).any() and not (coded >= 0).any():
             tell(
                 f"Column {name!r} has no category that the training rows had, such as "
                 f"{labels[0]!r}: in this column these rows are like no training row. Pass the "
