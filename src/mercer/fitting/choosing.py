@@ -498,7 +498,7 @@ def residual_share(pairs) -> float:
 
 
 def width_rows(d: int, memory: int) -> int:
-    """How many rows of d columns judge a width: they and their kernel matrix are of a budget."""
+    """How many rows of d columns judge a width, so that they and their kernel keep to memory."""
     return max(2, min(WIDTH_ROWS, memory // (64 * max(d, 1)), math.isqrt(memory // 64)))
 
 
