@@ -21,7 +21,7 @@ from mercer.solvers.base import (
     small_eigh,
 )
 from mercer.solvers.block_krylov import DOUBT_FACTOR, Ritz, Sizes, Watch, refine
-from mercer.solvers.peers import likely_rest, widened
+from mercer.solvers.peers import likely_rest, probes
 
 N, R = 140, 6
 
@@ -527,7 +527,7 @@ def test_random_starts_bound_what_is_left():
         Q = vectors[:, 1 : k + 1] if seed % 2 else np.linalg.qr(rng.standard_normal((n, k)))[0]
         left = np.eye(n) - Q @ Q.T
         true = np.linalg.eigvalsh(left @ A @ left)[-1]
-        seen = widened(lambda V, A=A: A @ V, Q, A @ Q, 1, int(rng.integers(2, 20)), rng)
-        assert likely_rest(*seen, k, 1e-6) >= true * (1 - 1e-9)
-        below += likely_rest(*seen, k, 0.3) < true
+        seen = probes(lambda v, A=A: A @ v, Q, int(rng.integers(2, 20)), rng)
+        assert likely_rest(Q, *seen, values[0], 1e-6) >= true * (1 - 1e-9)
+        below += likely_rest(Q, *seen, values[0], 0.3) < true
     assert below <= 0.5 * 120

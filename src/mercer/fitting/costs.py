@@ -26,7 +26,7 @@ from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
-from ..solvers.peers import MANY, MANY_ROWS, finds_all, lanczos_size
+from ..solvers.peers import FORMED_SIZE, MANY, MANY_ROWS, finds_all, lanczos_size
 from .remainder import BLOCK, PAIR_STEP, PROBES, multiplies, pair_count, sample_size
 
 # Double precision tiles and products against single ones.
@@ -225,8 +225,10 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     """The whole matrix and single products with it."""
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
-    # Products, and a factor in single precision.
-    room = 16 * n * r + (4 * n * n if r >= MANY and n <= MANY_ROWS else 0)
+    # Vectors with their products and a copy, and a factor in single precision.
+    room = 24 * n * max(FORMED_SIZE, 4 * r + 20) + (
+        4 * n * n if r >= MANY and n <= MANY_ROWS else 0
+    )
     size, vectors = size + room, vectors + room
     # A core reads a matrix of up to 36 MB from its cache, at twice the speed of memory.
     read = speeds.read * (0.5 if 8 * n * n < 36e6 else 1.0)
@@ -251,7 +253,7 @@ def products(work: Workload, speeds: Speeds) -> Estimate:
     """Single products with sparse rows, there and back; nothing of n^2 is made."""
     n, d, r = work.n, work.d, work.r
     kept = lanczos_size(n, r)
-    vectors = 8 * n * (kept + 5 * r)
+    vectors = 8 * n * Arpack().vectors_held(r)
     # A copy by columns, else at most the numbers alone, and sums over the columns of each thread.
     copied, entry = 24 * work.entries, ENTRY_SECONDS
     if copied + vectors > work.memory:

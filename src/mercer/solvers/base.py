@@ -211,10 +211,7 @@ class Solver(BaseEstimator, ABC):
         return None if self._cap_name is None else self.get_params(deep=False)[self._cap_name]
 
     def vectors_held(self, n_components: int) -> int:
-        """Vectors of length n that it holds at its peak, the result among them.
-
-        ARPACK holds twice as many as asked for, and 20 at least; subspace iteration fewer.
-        """
+        """Vectors of length n that it holds at its peak, the result among them."""
         return max(6 * n_components + 40, 5 * (n_components + 10))
 
     @abstractmethod

@@ -1,14 +1,12 @@
-"""LAPACK on the matrix of an operator, and ARPACK on its products."""
+"""LAPACK on the matrix of an operator, and Lanczos on its products, one vector at a time."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsymm, dsymv, dsyrk, ssyrk
 from scipy.linalg.lapack import dpotrf, spotrf
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import betaincinv
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
@@ -19,27 +17,28 @@ from .base import silent
 # Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of
 # LAPACK's time for a fifth of them. For more, LAPACK's own bound is stated.
 FEW = 16
-# Vectors up to which products one by one are faster than all at once: 2 of 1,000 rows take 0.10 ms
-# in place of 0.44.
-FEWEST = 8
-# Lanczos steps that search for eigenvalues ARPACK has missed (eight found all of 69 misses), and
-# the share of the largest eigenvalue by which they must exceed the last value found.
-PROBES, MISSED = 8, 1e-10
-# One more of these steps for so many products of ARPACK, where the sum of squares is not known:
-# they bound what is left.
-PRODUCTS_PER_STEP = 12
-# If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
+# Lanczos steps from a new start that search for eigenvalues that were missed (eight found all of
+# 69), and bound what is left, and the share of the largest eigenvalue by which they must exceed the
+# last value found.
+PROBES, MISSED = 12, 1e-10
+# If products exceed this multiple of the vectors kept, eigenvalues are too close for these steps:
 # one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed, and
-# of any number up to FEW_ROWS; else it takes too long. From ROWS on a block of SPARE vectors more
-# takes less time.
-MANY, MANY_ROWS, FEW_ROWS, ROWS, SPARE = 10, 2000, 350, 1500, 16
+# Where the basis does not show it, a Cholesky factor shows that none of MANY components or more is
+# missed up to MANY_ROWS rows, and of any number up to FEW_ROWS; else it takes too long.
+MANY, MANY_ROWS, FEW_ROWS = 10, 2000, 350
+# Ritz vectors beyond those wanted whose residuals are looked at.
+SPARE = 16
 # Share of the last of r eigenvalues, times r, that all others are first tried to be below it by,
 # and that of the first by which they may exceed it where eigenvalues are close.
 APART, ALIKE = 0.04, 1e-9
-# Restarts after which converged pairs are removed from the matrix and ARPACK starts again.
+# Restarts after which Lanczos starts anew beside the converged pairs.
 RESTARTS = 300
+# Vectors, at the least, that it keeps before it restarts where the matrix is formed.
+FORMED_SIZE = 72
+# Rounding of a sum of all entries or their squares, as a share of it.
+SUM_ROUNDED = 1e-12
+TINY = np.finfo(float).tiny
 # Least residual to reach, as a share of its eigenvalue: a fifth fewer products than to rounding,
 # and the error of the eigenvalue is its square.
 CLOSE = 1e-12
@@ -130,16 +129,17 @@ def negative_bound(A, top: float) -> float:
 
 @dataclass(eq=False, repr=False)
 class Arpack(base.Solver):
-    """Implicitly restarted Lanczos (ARPACK), one vector at a time.
+    """Restarted Lanczos, one vector at a time, which scikit-learn takes from ARPACK.
 
     Many single products where `BlockKrylov` needs a few block ones: the fastest for a few
     components of up to a few thousand rows, whose matrix is formed and multiplied from its
-    upper half.
+    upper half. ARPACK's restarts give the same in exact arithmetic, but keep no products; with
+    them residuals cost nothing, and the whole basis bounds what was missed.
 
     Parameters
     ----------
     max_iter : int or None
-        Restarts; None for ARPACK's own choice.
+        Restarts; None for 300.
     form : bool or None
         Whether to form the matrix. None: the plan decides, and forms it if the budget allows.
     to_rounding : bool
@@ -152,160 +152,176 @@ class Arpack(base.Solver):
     form: bool | None = None
     to_rounding: bool = False
 
+    def vectors_held(self, n_components: int) -> int:
+        """A basis with its products and a copy of it, probes, and the result."""
+        return 3 * lanczos_size(np.inf, n_components) + 2 * (PROBES + n_components)
+
     def solve(
         self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
     ) -> base.Eigenpairs:
-        """eigsh on the operator; the residuals cost one more block product."""
-        n = operator.shape[0]
-        if n_components >= n:
+        """Lanczos, and what shows that it missed none: its whole basis, a factor, or probes."""
+        n, r, count = operator.shape[0], n_components, 0
+        if r >= n:
             raise ValueError(
-                f"eigen_solver='arpack' does not find all components: n_components={n_components} "
+                f"eigen_solver='arpack' does not find all components: n_components={r} "
                 f"must be fewer than n_samples={n}. Use eigen_solver='dense'."
             )
-        matrix: Any = operator.to_dense() if self.form else None
-        formed, count = isinstance(matrix, np.ndarray), 0
-        if formed:
-            matrix = matrix.T  # by columns, as BLAS reads it
-            product = partial(dsymv, 1.0, matrix)
+        A: Any = operator.to_dense() if self.form else None
+        formed = isinstance(A, np.ndarray)
+        A = A.T if formed else None  # by columns, as BLAS reads it
 
-        def counted(v):
+        def product(v):
             nonlocal count
             count += 1
             if formed:
-                return product(v)
+                return dsymv(1.0, A, v)
             return to_numpy(operator @ operator.vectors(v.reshape(-1, 1))).ravel()
 
-        def block(V):
-            if not formed:
-                return to_numpy(operator @ operator.vectors(V))
-            if V.shape[1] > FEWEST:
-                return dsymm(1.0, matrix, V)
-            # V may have no columns: where no pair that was found has converged.
-            return np.array([dsymv(1.0, matrix, v) for v in V.T]).reshape(V.T.shape).T
-
-        r, goal = n_components, CLOSE if self.to_rounding else max(tol, CLOSE)
-        values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
-        total = float(matrix.diagonal().sum()) if formed else 0.0
-        square: Any = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
+        goal = CLOSE if self.to_rounding else max(tol, CLOSE)
+        size = max(FORMED_SIZE, 4 * r + 20) if formed else lanczos_size(n, r)
+        most = (self.max_iter or RESTARTS) * (lanczos_size(n, r) - r)
         factored = formed and n <= (MANY_ROWS if r >= MANY else FEW_ROWS)
-        missed = 0
+        total = float(A.diagonal().sum()) if formed else np.inf
+        U = AU = np.empty((n, 0), order="F")
+        missed, before, looked, likely = r, np.inf, False, None
         for _ in range(r + 2):
-            AU, top = block(U), float(np.max(np.abs(values), initial=0.0))
-            least, rest = np.min(values, initial=top), np.inf
-            if factored and values.size == r:
-                rest = rest_bound(matrix, values, U, square**0.5)
-            # Among negative eigenvalues, which a factor tells nothing of, others may be missed.
-            if rest <= least + max(goal, 2 * ALIKE) * top:
-                seen, missed = factored_evidence(values, U, AU, rest), 0
-                break
-            by_block = formed and n >= ROWS and not factored and values.size == r
-            if by_block:
-                Q, AQ = widened(block, U, AU, r + SPARE, 3, rng)
-            else:
-                # Within the vectors that ARPACK holds, as the plan has them.
-                more = 0 if square is not None else min(count // PRODUCTS_PER_STEP, 2 * r + 12)
-                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES + more, rng)
-            seen = replace(basis_evidence(Q, AQ, square), rest=None if rest == np.inf else rest)
-            if square is None:
-                likely = likely_rest(Q, AQ, values.size, base.FAILURE / (r + 2))
-                seen = replace(seen, likely=likely)
-            complete = by_block and leaves_less(seen, n, total, operator.definite, least)
-            # A matrix of low rank has fewer than r that ARPACK finds.
-            beyond = least + max(goal, MISSED) * top
-            larger = int(np.sum(seen.values > beyond) - np.sum(values > beyond))
-            missed = r - values.size + max(larger, 0)
-            slow = not complete and (factored or count > SLOW * lanczos_size(n, r))
-            if not missed and not slow:
-                break
-            new_values, V = self._search(counted, values, U, min(missed or 1, n - 1), rng, goal)
-            if not missed and not np.max(new_values, initial=-np.inf) > beyond:
-                break
-            # Of few rows the first n columns span everything; pairs found twice are dependent.
-            V, _ = base.qr(np.column_stack([Q, V])[:, :n])
-            values, U, AU = base.rayleigh_ritz(V, block(V))
-            # Those that have not converged yet are searched for beside these.
-            near = base.column_norms(AU - U * values) <= max(goal, base.FULL_FLOOR) * top
+            fixed, k = U.shape[1], min(missed, n - U.shape[1])
+            Q, AQ, T = lanczos(product, U, AU, k, size, goal, most, rng)
+            ritz, Y = base.small_eigh(T)
+            top, first = float(np.max(np.abs(ritz))), slice(r + SPARE)
+            # Of what was searched for last, some may not have converged.
+            U, AU = Q @ Y[:, first], AQ @ Y[:, first]
+            near = base.column_norms(AU - U * ritz[first]) <= max(goal, base.FULL_FLOOR) * top
             index = np.flatnonzero(near)[:r]
-            values, U, AU = values[index], U[:, index], AU[:, index]
+            values, U, AU = ritz[index], U[:, index], AU[:, index]
+            least, missed = float(np.min(values, initial=top)), r - values.size
+            if missed and (self.max_iter is not None or values.size <= fixed):
+                raise base.NoConvergence(
+                    f"ARPACK found {values.size} of {r} components within "
+                    f"max_iter={self.max_iter or RESTARTS}. Raise max_iter or tol, or use "
+                    "eigen_solver='krylov'."
+                )
+            if missed:
+                continue
+            others = np.delete(np.arange(ritz.size), index)
+            RR = Y[:, others].T @ (self_product(AQ) - T @ T) @ Y[:, others]
+            square: Any = float(np.vdot(A.T, A.T)) if formed else operator.square()
+            gamma = largest_left(ritz, RR, n, total, square, operator.definite)
+            rest = rest_beside(ritz[others], RR, gamma, least)
+            alike = least + max(goal, 2 * ALIKE) * top
+            if rest > alike and factored:
+                # Among negative eigenvalues, which a factor tells nothing of, others may be missed.
+                rest = min(rest, rest_bound(A, values, U, square**0.5))
+            if rest <= alike or (looked and least <= before):
+                break
+            V, AV = probes(product, Q, PROBES, rng)
+            gamma = likely_rest(Q, V, AV, top, base.FAILURE / (r + 2))
+            likely = rest_beside(ritz[others], RR, gamma, least)
+            beyond = least + max(goal, MISSED) * top
+            W = V.T @ AQ
+            wider = np.linalg.eigvalsh(np.block([[T, W.T], [W, V.T @ AV]]))
+            missed = int(np.sum(wider > beyond) - np.sum(values > beyond))
+            # Where eigenvalues are too close for probes, one more is searched for.
+            looked = missed < 1 and count > SLOW * lanczos_size(n, r)
+            if missed < 1 and not looked:
+                break
+            before, missed = beyond, max(missed, 1)
         else:  # every round found another one
             missed = 1
         if values.size < r:
             raise base.NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
+        seen = replace(evidence_beside(values, U, AU, rest), likely=likely)
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
-        least = negative_bound(matrix, values[0]) if searched else None
-        found = values, U, residuals
-        pairs = base.Eigenpairs(*found, n_passes=count + 1, least=least, searched=searched)
-        pairs = base.reported(pairs, report, tol)
-        return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
-
-    def _search(self, product, values, U, k: int, rng, goal: float):
-        """Up to k leading pairs beside `values` and U, which are moved below all others."""
-        # ARPACK counts in 32 bits.
-        n, restarts = U.shape[0], min(self.max_iter or RESTARTS, np.iinfo(np.int32).max)
-        shift, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
-        rest = (lambda v: product(v) - shift * (U @ (U.T @ v))) if values.size else product
-        A = LinearOperator((n, n), rest, dtype=float)
-        A.matvec = rest  # without a check of each product, which takes as long as a small one
-        try:
-            new_values, V = eigsh(
-                A, k, which="LA", tol=goal, maxiter=restarts, v0=start, ncv=lanczos_size(n, k)
-            )
-        except ArpackNoConvergence as error:
-            new_values, V = error.eigenvalues, error.eigenvectors
-            # A new start finds copies of these in fewer products.
-            if self.max_iter or not new_values.size + values.size:
-                raise base.NoConvergence(
-                    f"ARPACK found {new_values.size} of {k} components within "
-                    f"max_iter={restarts}. Raise max_iter or tol, or use eigen_solver='krylov'."
-                ) from error
-        except ArpackError:
-            # The product with the start was zero: the matrix is taken to be zero.
-            return np.zeros(k), np.eye(n, k)
-        return new_values[::-1], V[:, ::-1]
+        negative = negative_bound(A, values[0]) if searched else None
+        facts = {"n_passes": count, "least": negative, "searched": searched, "evidence": (seen,)}
+        pairs = base.reported(base.Eigenpairs(values, U, residuals, **facts), report, tol)
+        return replace(pairs, converged=pairs.converged and missed < 1)
 
 
 def lanczos_size(n: int, k: int) -> int:
-    """Vectors that ARPACK keeps for k pairs: SciPy's 20 take more products for few."""
-    return min(n, max(24, 2 * k + 1))
+    """Vectors that Lanczos keeps for k pairs where memory is short, and as many products."""
+    return min(n, max(32, 2 * k + 16))
 
 
-def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Q and A Q with a few steps of block Lanczos added, orthogonal to Q and from a new start.
+def lanczos(product, Q, AQ, k: int, size: int, goal: float, most: int, rng) -> tuple:
+    """Q, A Q and Q'AQ with vectors added that hold k leading eigenvectors of A orthogonal to Q.
+
+    Every vector is kept, and orthogonal to all others, until `size` are added: then the leading
+    Ritz vectors of these stay (thick restarts, Wu & Simon 2000). It ends after `most` products, or
+    with residuals of `goal` as a share of their eigenvalues.
+    """
+    n, fixed = Q.shape
+    size = min(n, fixed + size)
+    basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
+    basis[:, :fixed], products[:, :fixed], T = Q, AQ, np.zeros((size, size))
+    T[:fixed, :fixed] = Q.T @ AQ
+    last, check, before = fixed, fixed + max(20, 3 * k // 2 + 10), None
+    v = away_from(Q, rng.uniform(-1, 1, n), rng)
+    while True:
+        Q, AQ = basis[:, : last + 1], products[:, : last + 1]
+        basis[:, last] = v
+        products[:, last] = w = product(v)
+        T[: last + 1, last] = T[last, : last + 1] = h = w @ Q
+        last, most = last + 1, most - 1
+        if last < n:
+            v = away_from(Q, w - Q @ h, rng)
+        if last not in (check, size) and most > 0:
+            continue
+        values, Y = base.small_eigh(T[fixed:last, fixed:last])
+        ends = np.abs(values[:k])
+        allowed = np.maximum(goal * ends, np.finfo(float).eps * np.max(np.abs(values)))
+        over = float(np.max(abs(w @ v) * np.abs(Y[-1, :k]) / np.maximum(allowed, TINY)))
+        if last == n or over <= 1 or most <= 0:
+            return Q, AQ, T[:last, :last]
+        # Residuals fall by about the same share each step.
+        step = max(6, last // 8)
+        if before is not None and over < before[1]:
+            falling = (last - before[0]) / np.log(before[1] / over)
+            step = int(min(max(falling * np.log(over), 1), step))
+        before = last, over
+        if last == size:
+            kept, before = k + (size - fixed - k) // 3, None
+            new = slice(fixed, fixed + kept)
+            basis[:, new] = basis[:, fixed:last] @ Y[:, :kept]
+            products[:, new] = products[:, fixed:last] @ Y[:, :kept]
+            T[fixed:, fixed:] = 0.0
+            T[new, new] = np.diag(values[:kept])
+            last = fixed + kept
+        check = min(last + step, size)
+
+
+def probes(product, Q, steps: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    """V and A V of a few steps of Lanczos orthogonal to Q, from a new start.
 
     Single-vector Lanczos finds one copy of a multiple eigenvalue, others only through rounding.
     What `Q` lacks is the largest there is beside it, and another start finds it.
     """
     n, k = Q.shape
-    size = k + min(n - k, width * steps)
-    basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
-    basis[:, :k], products[:, :k] = Q, AQ
-    V = rng.standard_normal((n, width))
-    for first in range(k, size, width):
-        before, new = basis[:, :first], slice(first, min(first + width, size))
-        V = V[:, : new.stop - new.start]
-        V = away_from(before, V, rng) if width == 1 else base.orthonormal_against(V, before)[0]
-        basis[:, new] = V
-        products[:, new] = V = product(V)
-    return basis, products
+    steps = min(steps, n - k)
+    basis, products = np.empty((n, k + steps), order="F"), np.empty((n, steps), order="F")
+    basis[:, :k], v = Q, rng.standard_normal(n)
+    for j in range(steps):
+        basis[:, k + j] = v = away_from(basis[:, : k + j], v, rng)
+        products[:, j] = v = product(v)
+    return basis[:, k:].copy(order="F"), products
 
 
-def likely_rest(Q, AQ, k: int, failure: float) -> float:
-    """A bound on the eigenvalues of A orthogonal to the first k columns of Q, `widened` by steps.
+def likely_rest(Q, V, AV, norm: float, failure: float) -> float:
+    """A bound on the eigenvalues of A orthogonal to Q, from `probes`, and about A's norm.
 
     Lanczos from a unit vector v of random direction has orthonormal polynomials p_j, and for an
     eigenvector u with eigenvalue l that is not too nearly orthogonal to v, sum p_j(l)^2 is at most
     1 / (u'v)^2, whose distribution is known. The sum grows beyond the largest Ritz value (van
     Dorsselaer, Hochstenbach & van der Vorst 2000).
     """
-    (n, size), V = Q.shape, Q[:, k:]
-    if size == n:
-        return float(base.small_eigh(V.T @ AQ[:, k:])[0][0]) if size > k else -np.inf
-    T = V.T @ AQ[:, k:]
-    after = AQ[:, -1] - Q @ (Q.T @ AQ[:, -1])
+    (n, k), steps_made = Q.shape, V.shape[1]
+    T = V.T @ AV
+    if k + steps_made == n:
+        return float(base.small_eigh(T)[0][0]) if steps_made else -np.inf
+    after = AV[:, -1] - Q @ (AV[:, -1] @ Q) - V @ T[:, -1]
     steps = np.append(np.diagonal(T, 1), np.linalg.norm(after))
-    top = float(np.max(np.abs(T))) + float(np.max(np.abs(AQ[:, :k]), initial=0.0))
-    norm = max(top, float(np.sqrt((AQ**2).sum(axis=0).max())))
+    norm = max(norm, float(np.max(np.abs(T))), float(np.max(base.column_norms(AV))))
     # Steps that are rounding end the recurrence.
     last = int(np.argmax(np.append(steps, 0.0) < ROUNDED * norm))
     T, steps = T[: last + 1, : last + 1], np.maximum(steps[: last + 1], ROUNDED * norm)
@@ -331,12 +347,35 @@ def likely_rest(Q, AQ, k: int, failure: float) -> float:
     return high + ROUNDED * norm
 
 
-def leaves_less(seen: base.Evidence, n: int, total: float, definite: bool, least: float) -> bool:
-    """Whether all eigenvalues of a matrix that a basis leaves out are below `least`."""
-    values, total = seen.values, total - float(seen.values.sum())
-    square = seen.square - values @ values - 2 * np.trace(seen.RR)
-    largest = base.largest_of(max(n - values.size, 1), total, square)
-    return bool((min(largest, total) if definite else largest) < least)
+def largest_left(ritz, RR, n: int, total: float, square: float | None, definite: bool) -> float:
+    """A bound on the eigenvalues of A that a basis leaves out, by the traces of A and its square.
+
+    Sums of so many numbers are rounded by far less than the share that is allowed for.
+    """
+    left, slack, most = total - float(ritz.sum()), SUM_ROUNDED * abs(total), np.inf
+    if square is not None:
+        rest = max(square - ritz @ ritz - 2 * float(np.trace(RR)), 0.0) + SUM_ROUNDED * square
+        most = rest**0.5
+        if np.isfinite(total):
+            most = float(base.largest_of(max(n - ritz.size, 1), left, rest, slack))
+    return min(most, left + slack) if definite and left >= -slack else most
+
+
+def rest_beside(ritz, RR, gamma: float, least: float) -> float:
+    """A bound on the eigenvalues of A orthogonal to some Ritz vectors.
+
+    Of the others `ritz` are the values and RR the products of residuals, and gamma bounds what is
+    orthogonal to all of them: see `fitting.certificate.upper_ends`.
+    """
+    low = max(gamma, float(np.max(ritz, initial=gamma)))
+    bound = low + max(float(np.trace(RR)), 0.0) ** 0.5
+    for share in (0.5, 0.1, 0.02) if low < least else ():
+        mu = low + share * (least - low)
+        above = float(np.max(np.linalg.eigvalsh(np.diag(ritz) + RR / (mu - gamma)), initial=gamma))
+        bound = min(bound, max(mu, above))
+        if above > mu:
+            break
+    return bound
 
 
 def rest_bound(A, values, U, norm: float) -> float:
@@ -404,7 +443,7 @@ def single_doubt(A, W, sigma: float, rounding: float, forming: float, enough: fl
     return delta
 
 
-def factored_evidence(values, U, AU, rest: float) -> base.Evidence:
+def evidence_beside(values, U, AU, rest: float) -> base.Evidence:
     """The record of products A U where `rest` bounds all that is orthogonal to U.
 
     U is orthonormal, and U'AU diagonal, to within `doubt`.
@@ -416,24 +455,15 @@ def factored_evidence(values, U, AU, rest: float) -> base.Evidence:
 
 
 def away_from(Q, v, rng):
-    """The unit vector along v, (n, 1), orthogonal to Q; a random one where nothing of v is left.
+    """The unit vector along v, orthogonal to Q; a random one where nothing of v is left.
 
     `orthonormal_against` for one vector, in a tenth of the time.
     """
     for _ in range(4):
-        before, v = float(np.vdot(v, v)), v - Q @ (Q.T @ v)
+        before, v = float(np.vdot(v, v)), v - Q @ (v @ Q)
         after = float(np.vdot(v, v))
         if not after > 1e-20 * before:
             v = rng.uniform(-1, 1, v.shape)
         elif after > base.LEAST_KEPT**2 * before:  # else what is left is rounding in part
             break
-    return v / np.linalg.norm(v)
-
-
-def basis_evidence(Q, AQ, square: float | None) -> base.Evidence:
-    """The record of products A Q with an orthonormal Q."""
-    values, Y = base.small_eigh(Q.T @ AQ)
-    AQ = AQ @ Y
-    RR = self_product(AQ) - np.diag(values**2)
-    RR = RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2)
-    return base.Evidence(values, RR, square)
+    return v / np.sqrt(float(np.vdot(v, v)))

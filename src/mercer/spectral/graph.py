@@ -198,7 +198,7 @@ class GraphArpack(Solver):
     Parameters
     ----------
     max_iter : int or None
-        Restarts; None for ARPACK's own choice.
+        Restarts; None for 300.
     """
 
     reason = "the solver for sparse graphs of neighbors"
@@ -207,8 +207,10 @@ class GraphArpack(Solver):
 
     max_iter: int | None = None
 
+    vectors_held = Arpack.vectors_held
+
     def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
-        """The pieces, then ARPACK on what is orthogonal to them; ARPACK alone without a graph."""
+        """The pieces, then Lanczos on what is orthogonal to them; Lanczos alone without a graph."""
         if not isinstance(operator, NormalizedGram) or operator.basis.sparse() is None:
             return Arpack(self.max_iter).solve(operator, n_components, rng, tol, report)
         n, P = operator.shape[0], piece_vectors(operator)[:, :n_components]
@@ -232,7 +234,7 @@ class GraphArpack(Solver):
 class Deflated(SymmetricOperator):
     """S + I - 2 P P' for eigenvectors P of S with the eigenvalue 1, which become the least.
 
-    ARPACK stops at a share of each eigenvalue, which those of S near zero would never reach.
+    Lanczos stops at a share of each eigenvalue, which those of S near zero would never reach.
     """
 
     definite = True
