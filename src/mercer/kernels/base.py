@@ -362,7 +362,8 @@ class Pairs(ABC):
 
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
         if Z is not None and is_sparse(X) != is_sparse(Z):
-            X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
+            # Blocks of sparse rows are made dense for products with dense ones.
+            X, Z = (arrays.SomeColumns(A) if is_sparse(A) else A for A in (X, Z))
         self.kernel, self.X = kernel, X
         self.Z = X if Z is None else Z
         self.symmetric = Z is None
@@ -385,16 +386,6 @@ class Pairs(ABC):
     def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
         return self.kernel.pairs(self.X[index], self.Z, self.dtype)
-
-
-class DenseBlocks(arrays.BlocksOnDemand):
-    """Sparse rows whose blocks are dense, for products with dense ones."""
-
-    def __init__(self, X):
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
-
-    def __getitem__(self, rows):
-        return self.X[rows].toarray()
 
 
 class FactoredKernel(Kernel):
@@ -421,10 +412,6 @@ class FactoredKernel(Kernel):
     def turn(self, E: Array) -> Array:
         """Rows of the right factor from those of the left one."""
         return E
-
-    def square(self, E: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, (a, a); None if `tile` should make them."""
-        return None
 
     def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
         """The products T of prepared rows i and j; those that lost digits are made anew."""
@@ -469,26 +456,20 @@ class FactoredPairs(Pairs):
         else:
             left = self._left[i]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
-            T = kernel.square(left, out) if self.symmetric and i == j else None
-            if T is not None:
-                right = left
+            if self._right is not None:
+                right = self._right[j]
             else:
-                if self._right is not None:
-                    right = self._right[j]
+                right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
+                # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
+                if left.shape[0] < right.shape[0]:
+                    left = kernel.turn(left)
                 else:
-                    right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
-                    # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
-                    if left.shape[0] < right.shape[0]:
-                        left = kernel.turn(left)
-                    else:
-                        right = kernel.turn(right)
-                if isinstance(left, np.ndarray):
-                    T = np.matmul(left, right.T, out=out)
-                elif is_sparse(left):
-                    T = out
-                    T[...] = (left @ right.T).toarray()
-                else:
-                    T = array_namespace(out).matmul(left, right.T, out=out)
+                    right = kernel.turn(right)
+            if is_sparse(left):
+                T = out
+                T[...] = (left @ right.T).toarray()
+            else:
+                T = array_namespace(out).matmul(left, right.T, out=out)
         return self.finish(kernel.repair(T, left, right, self, i, j))
 
     def tile_bytes(self, side):
