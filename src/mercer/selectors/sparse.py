@@ -17,19 +17,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, get_blas_funcs, qr, solve_triangular
+from scipy.linalg import cho_solve, eigh, qr, solve_triangular
 
 from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky, peak_signs, self_product
 from ..kernels import Kernel
 from . import base
+from .greedy import ResidualGram
 from .lasso import STEPS_PER_ATOM, lasso_path
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
 ANNEAL = 0.7
-# Rank-one terms that wait before they are subtracted as one GEMM: enough for GEMM to run at
-# full speed, few enough that the recurrences in between lose no digits.
-PENDING = 32
 
 
 class SparseBayes(base.Selector):
@@ -153,66 +151,6 @@ def sequential(K, counts, model, max_iter, center=False):
         residual.subtract(change / (noise + change * residual.diagonal[i]), residual.column(i))
         w[i] = new[i]
     return SparseModel(w, noise)
-
-
-class ResidualGram:
-    """R = K - sum_j kappa_j r_j r_j' under rank-one changes, one pass over R for each.
-
-    Keeps the diagonal and, for every column i, its power ``sum_n c_n (R_ni - center_i)^2`` with
-    c the multiplicities of the rows and the mean over them, or zero, as the center.
-
-    Parameters
-    ----------
-    K : ndarray (m, m)
-        Overwritten.
-    counts : ndarray (m,)
-        Multiplicity of each row.
-    center : bool
-    """
-
-    def __init__(self, K, counts, center=False):
-        m = len(K)
-        self.R = K
-        self.counts = counts.astype(K.dtype)
-        self.center = center
-        self._V = np.empty((PENDING, m), dtype=K.dtype)
-        self._kappa = np.zeros(PENDING, dtype=K.dtype)
-        self._pending = 0
-        self._symv, self._gemm = get_blas_funcs(("symv", "gemm"), (K,))
-        self._measure()
-
-    def column(self, i):
-        """R_:i, (m,)."""
-        j = self._pending
-        return self.R[i] - (self._kappa[:j] * self._V[:j, i]) @ self._V[:j]
-
-    def subtract(self, kappa, r):
-        """R <- R - kappa r r', with r a column of R."""
-        weighted, j, V = self.counts * r, self._pending, self._V
-        norm, total = weighted @ r, self.counts.sum()
-        Rr = self._symv(1.0, self.R.T, weighted)
-        Rr -= (self._kappa[:j] * (V[:j] @ weighted)) @ V[:j]
-        if self.center:
-            mean = weighted.sum() / total
-            Rr -= (mean * total) * self.mean
-            norm -= total * mean**2
-            self.mean -= (kappa * mean) * r
-        self.power += (kappa * r) * (kappa * norm * r - 2 * Rr)
-        self.diagonal -= kappa * r * r
-        V[j], self._kappa[j] = r, kappa
-        self._pending += 1
-        if self._pending == PENDING:
-            self._gemm(-1.0, V.T, self._kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
-            self._pending = 0
-            self._measure()
-
-    def _measure(self):
-        self.diagonal = self.R.diagonal().copy()
-        self.power = self.R**2 @ self.counts
-        if self.center:
-            total = self.counts.sum()
-            self.mean = (self.counts @ self.R) / total
-            self.power -= total * self.mean**2
 
 
 def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
