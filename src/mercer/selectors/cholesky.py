@@ -34,9 +34,7 @@ class PivotedCholesky(base.Selector):
             factor.residual[proposals[~fresh]] = 0
             chosen, C = self._thin(factor, X, proposals[fresh], rng)
             b = min(len(chosen), size - len(pivots))
-            if b == 1:
-                factor.append(chosen[0])
-            elif b:
+            if b:
                 factor.extend(chosen[:b], C[:b, :b])
             pivots.extend(p for p in chosen[:b] if distinct.admit(p))
         return base.as_indices(pivots)
@@ -44,7 +42,7 @@ class PivotedCholesky(base.Selector):
     def _thin(self, factor, X, proposals, rng):
         """Pivots to add next, (b,), and the Cholesky factor of R among them, (b, b)."""
         if len(proposals) < 2:
-            return proposals, None
+            return proposals, np.sqrt(to_numpy(factor.residual[proposals]))[:, None]
         floor, H = to_numpy(factor.floor[proposals]), factor.block(proposals)
         # In single precision R computed afresh can be at rounding where its recurrence is not.
         factor.residual[proposals[H.diagonal() <= floor]] = 0

@@ -24,9 +24,6 @@ PENDING = 32
 # One row in this many is on a shortlist. Longer ones cost more for each atom, shorter ones end
 # sooner.
 SHORTLIST_SHARE = 16
-# Rows whose residual stays in the cache, so that the gains of all are updated; with more rows only
-# those of a shortlist.
-CACHED_ROWS = 1024
 # Gains that differ by less than this share may differ by rounding, near the rank of a kernel; and
 # the share of another diagonal below which a row then loses to it.
 TIE, FAR_SMALLER = 1e-3, 1e-2
@@ -63,8 +60,6 @@ def greedy_order(K, counts, size):
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
     R, host = K, isinstance(K, np.ndarray)
     floor = base.residual_floor(to_numpy(K.diagonal()), K.dtype)
-    if host and len(R) <= CACHED_ROWS:
-        return order_of_all(R, counts, floor, size)
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
     take = partial(take_listed, counts)
     if steps_on_device(R):
@@ -93,92 +88,6 @@ def greedy_order(K, counts, size):
         elif len(order) < size:
             R.addmm_(V.T, V, alpha=-1)
     return base.as_indices(order)
-
-
-def order_of_all(R, counts, floor, size):
-    """The order by the gains of all rows of a small matrix, updated with every atom."""
-    residual, order = ResidualGram(R, counts), list[int]()
-    free, bar = np.ones(len(R), dtype=bool), 0.0
-    while len(order) < min(size, len(R)):
-        free &= residual.diagonal > floor
-        i = best(residual.power, residual.diagonal, free)
-        # Gains are squares over diagonals: rounding grows with the square of their fall.
-        fallen = i is None or residual.power[i] < bar * residual.diagonal[i]
-        if fallen and residual.pending:
-            residual.settle()
-            continue
-        if i is None:
-            break
-        if not residual.pending:
-            gain = float(residual.power[i] / residual.diagonal[i])
-            bar = float(np.finfo(R.dtype).eps) ** (1 / 6) * gain
-        residual.subtract(1 / residual.diagonal[i], residual.column(i))
-        order.append(i)
-        free[i] = False
-    return base.as_indices(order)
-
-
-class ResidualGram:
-    """R = K - sum_j kappa_j r_j r_j' under rank-one changes, one pass over R for each.
-
-    Keeps the diagonal and, for every column i, its power ``sum_n c_n (R_ni - center_i)^2`` with
-    c the multiplicities of the rows and the mean over them, or zero, as the center.
-
-    Parameters
-    ----------
-    K : ndarray (m, m)
-        Overwritten.
-    counts : ndarray (m,)
-        Multiplicity of each row.
-    center : bool
-    """
-
-    def __init__(self, K, counts, center=False):
-        m = len(K)
-        self.R = K
-        self.counts = counts.astype(K.dtype)
-        self.center = center
-        self._V = np.empty((PENDING, m), dtype=K.dtype)
-        self._kappa = np.zeros(PENDING, dtype=K.dtype)
-        self.pending = 0
-        self._symv, self._gemm = get_blas_funcs(("symv", "gemm"), (K,))
-        self.settle()
-
-    def column(self, i):
-        """R_:i, (m,)."""
-        j = self.pending
-        return self.R[i] - (self._kappa[:j] * self._V[:j, i]) @ self._V[:j]
-
-    def subtract(self, kappa, r):
-        """R <- R - kappa r r', with r a column of R."""
-        weighted, j, V = self.counts * r, self.pending, self._V
-        norm, total = weighted @ r, self.counts.sum()
-        Rr = self._symv(1.0, self.R.T, weighted)
-        Rr -= (self._kappa[:j] * (V[:j] @ weighted)) @ V[:j]
-        if self.center:
-            mean = weighted.sum() / total
-            Rr -= (mean * total) * self.mean
-            norm -= total * mean**2
-            self.mean -= (kappa * mean) * r
-        self.power += (kappa * r) * (kappa * norm * r - 2 * Rr)
-        self.diagonal -= kappa * r * r
-        V[j], self._kappa[j] = r, kappa
-        self.pending += 1
-        if self.pending == PENDING:
-            self.settle()
-
-    def settle(self):
-        """Take what is pending out of R, and measure diagonal and power anew."""
-        V, kappa = self._V[: self.pending], self._kappa[: self.pending]
-        if self.pending:
-            self._gemm(-1.0, V.T, kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
-            self.pending = 0
-        self.diagonal = self.R.diagonal().copy()
-        self.power = np.einsum("ij,ij,j->i", self.R, self.R, self.counts)
-        if self.center:
-            total = self.counts.sum()
-            self.mean = (self.counts @ self.R) / total
-            self.power -= total * self.mean**2
 
 
 @dataclass

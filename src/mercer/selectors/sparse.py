@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, qr, solve_triangular
+from scipy.linalg import cho_solve, eigh, get_blas_funcs, qr, solve_triangular
 
 from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky, peak_signs, self_product
 from ..kernels import Kernel
 from . import base
-from .greedy import ResidualGram
+from .greedy import PENDING
 from .lasso import STEPS_PER_ATOM, lasso_path
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
@@ -70,21 +70,34 @@ class SparseBayes(base.Selector):
 
     def fit(self, K: Array, counts: Array, size: int, center: bool = False) -> Any:
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
-        least = base.rank_tolerance(K.dtype)
-        K = K.astype(np.float64, copy=False)
+        least, total = base.rank_tolerance(K.dtype), counts.sum()
+        K, size = K.astype(np.float64, copy=False), min(size, len(K))
         if self.solver != "sequential":
             noise, pruning = self.noise, self.solver == "fixed-point"
             if noise is None:
                 # The first eigenvalue of the sample covariance that `size` directions leave out.
                 root = np.sqrt(counts)
                 values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
-                noise = max(values[min(size, len(K) - 1)], least * values[0]) / counts.sum()
+                noise = max(values[min(size, len(K) - 1)], least * values[0]) / total
             passes = self.max_iter or (1000 if pruning else 100)
             return all_at_once(K, counts, noise, passes, center, pruning)
-        steps = self.max_iter or 50 * min(size, len(K)) + 1000
-        if self.noise is None:
-            return anneal(K, counts, size, steps, center, least)
-        return sequential(K, counts, SparseModel(np.zeros(len(K)), self.noise), steps, center)
+        steps, empty = self.max_iter or 50 * size + 1000, np.zeros(len(K))
+        if self.noise is not None:
+            return sequential(K, counts, SparseModel(empty, self.noise), steps, center)
+
+        def solve(noise, start):
+            return sequential(K, counts, start._replace(noise=noise), steps, center)
+
+        # From the largest noise that has an atom; below the share `least` of it, the model would be
+        # one of the rounding of K.
+        mean, norm = K @ counts / total if center else 0, K.diagonal()
+        power, good = K**2 @ counts - total * np.square(mean), norm > 0
+        noise = (power[good] / norm[good]).max(initial=0) / total
+        first = SparseModel(empty, noise)
+        model = base.solution_of_size(solve, size, first, ANNEAL, least * noise, steps=24)
+        # Two weights can appear at one sigma^2: the smaller goes.
+        model.weights[model.active[size:]] = 0
+        return model
 
 
 class SparseModel(NamedTuple):
@@ -96,28 +109,7 @@ class SparseModel(NamedTuple):
     @property
     def active(self) -> np.ndarray:
         """Atoms with a weight, the largest first."""
-        order = np.argsort(-self.weights, kind="stable")
-        return order[: np.count_nonzero(self.weights)]
-
-
-def anneal(K, counts, size, max_iter, center=False, least=1e-11):
-    """The model with `size` weights, its sigma^2 found by annealing and bisection.
-
-    Below the share `least` of the first sigma^2 it would model the rounding of K.
-    """
-
-    def solve(noise, start):
-        return sequential(K, counts, start._replace(noise=noise), max_iter, center)
-
-    size, total, norm = min(size, len(K)), counts.sum(), K.diagonal()
-    mean = K @ counts / total if center else 0
-    power, good = K**2 @ counts - total * np.square(mean), norm > 0
-    noise = (power[good] / norm[good]).max(initial=0) / total
-    first = SparseModel(np.zeros(len(K)), noise)
-    model = base.solution_of_size(solve, size, first, ANNEAL, least * noise, steps=24)
-    # Two weights can appear at one sigma^2: the smaller goes.
-    model.weights[model.active[size:]] = 0
-    return model
+        return base.largest_first(self.weights)
 
 
 def sequential(K, counts, model, max_iter, center=False):
@@ -151,6 +143,66 @@ def sequential(K, counts, model, max_iter, center=False):
         residual.subtract(change / (noise + change * residual.diagonal[i]), residual.column(i))
         w[i] = new[i]
     return SparseModel(w, noise)
+
+
+class ResidualGram:
+    """R = K - sum_j kappa_j r_j r_j' under rank-one changes, one pass over R for each.
+
+    Keeps the diagonal and, for every column i, its power ``sum_n c_n (R_ni - center_i)^2`` with
+    c the multiplicities of the rows and the mean over them, or zero, as the center.
+
+    Parameters
+    ----------
+    K : ndarray (m, m)
+        Overwritten.
+    counts : ndarray (m,)
+        Multiplicity of each row.
+    center : bool
+    """
+
+    def __init__(self, K, counts, center=False):
+        m = len(K)
+        self.R = K
+        self.counts = counts.astype(K.dtype)
+        self.center = center
+        self._V = np.empty((PENDING, m), dtype=K.dtype)
+        self._kappa = np.zeros(PENDING, dtype=K.dtype)
+        self._pending = 0
+        self._symv, self._gemm = get_blas_funcs(("symv", "gemm"), (K,))
+        self._measure()
+
+    def column(self, i):
+        """R_:i, (m,)."""
+        j = self._pending
+        return self.R[i] - (self._kappa[:j] * self._V[:j, i]) @ self._V[:j]
+
+    def subtract(self, kappa, r):
+        """R <- R - kappa r r', with r a column of R."""
+        weighted, j, V = self.counts * r, self._pending, self._V
+        norm, total = weighted @ r, self.counts.sum()
+        Rr = self._symv(1.0, self.R.T, weighted)
+        Rr -= (self._kappa[:j] * (V[:j] @ weighted)) @ V[:j]
+        if self.center:
+            mean = weighted.sum() / total
+            Rr -= (mean * total) * self.mean
+            norm -= total * mean**2
+            self.mean -= (kappa * mean) * r
+        self.power += (kappa * r) * (kappa * norm * r - 2 * Rr)
+        self.diagonal -= kappa * r * r
+        V[j], self._kappa[j] = r, kappa
+        self._pending += 1
+        if self._pending == PENDING:
+            self._gemm(-1.0, V.T, self._kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
+            self._pending = 0
+            self._measure()
+
+    def _measure(self):
+        self.diagonal = self.R.diagonal().copy()
+        self.power = self.R**2 @ self.counts
+        if self.center:
+            total = self.counts.sum()
+            self.mean = (self.counts @ self.R) / total
+            self.power -= total * self.mean**2
 
 
 def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
