@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.extmath import row_norms
 
 from .._tables import short
 from ..compute import Array, ScalarMap, array_namespace, arrays, is_sparse, to_numpy
@@ -495,10 +496,7 @@ def row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     if is_sparse(X):
-        # A fifth of the time of X.multiply(X), which looks for the entries that both have.
-        with np.errstate(over="ignore", under="ignore"):  # as of dense rows
-            squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
-        return squares @ np.ones(X.shape[1], dtype=X.dtype)
+        return row_norms(X, squared=True)
     return array_namespace(X).sum(X * X, axis=1)
 
 

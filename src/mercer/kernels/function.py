@@ -161,11 +161,9 @@ class Objects:
         for values, one, other in ((K, left, right), (K.T, right, left)):
             inside = np.flatnonzero(one < self.n)
             for place, number in enumerate(other):
-                column = self.columns.get(int(number))
-                if column is not None:
-                    known = column[one[inside]]
-                    found = np.flatnonzero(~np.isnan(known))
-                    values[inside[found], place] = known[found]
+                if int(number) in self.columns:  # fmax prefers numbers to NaN
+                    column = self.columns[int(number)][one[inside]]
+                    values[inside, place] = np.fmax(values[inside, place], column)
         i, j = np.nonzero((left[:, None] == right) & (left < self.n)[:, None] & np.isnan(K))
         K[i, j] = self.diagonal[left[i]]
         return K

@@ -246,22 +246,16 @@ class ScoreAtoms:
 
     def orthogonalize(self, a):
         """See `FeatureAtoms`; costs one more product with K."""
-        Q = self.Q[: self.rank]
-        q = new_direction(Q, self.K[a], self._tolerance)
-        if q is None or self.rank == len(self.Q):
+        Q, atom = self.Q[: self.rank], self.K[a]
+        q = atom - (Q @ atom) @ Q
+        # Once is not enough: what is left may be all rounding from the first time.
+        q -= (Q @ q) @ Q
+        left = np.linalg.norm(q)
+        if self.rank == len(self.Q) or not left > self._tolerance * np.linalg.norm(atom):
             return None
-        self.Q[self.rank] = q
+        self.Q[self.rank] = q / left
         self.rank += 1
-        return self._symv(1.0, self.K.T, q)
-
-
-def new_direction(Q, atom, tolerance):
-    """The unit part of an atom (n,) outside the orthonormal rows of Q, or None."""
-    q = atom - (Q @ atom) @ Q
-    # Once is not enough: what is left may be all rounding from the first time.
-    q -= (Q @ q) @ Q
-    left = np.linalg.norm(q)
-    return q / left if left > tolerance * np.linalg.norm(atom) else None
+        return self._symv(1.0, self.K.T, q / left)
 
 
 class GroupStep(NamedTuple):
