@@ -461,11 +461,10 @@ class FactoredPairs(Pairs):
 
 def rows_of(X, block, dtype, origin=None):
     """Rows of X in one precision, shifted by `origin`; sparse rows stay sparse."""
-    rows, xp = X[block], np
-    if not isinstance(rows, np.ndarray):
-        if is_sparse(rows):
-            return rows.astype(dtype)
-        xp = array_namespace(rows)
+    rows = X[block]
+    if is_sparse(rows):
+        return rows.astype(dtype)
+    xp = array_namespace(rows)
     if origin is not None:
         # The difference is taken before the rows are rounded to `dtype`, else it would be useless.
         single = dtype != xp.float64 and rows.dtype == xp.float32

@@ -23,6 +23,7 @@ from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from ..kernels.coordinate import contiguous
 from . import base
+from .cholesky import independent_rows
 
 # Rows worked on at once.
 BLOCK = 1024
@@ -153,24 +154,6 @@ class NoveltyRule:
         xp = array_namespace(K)
         F = base.solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
         return F, diagonal - wide_row_squares(F.T)
-
-
-def independent_rows(H, floor, most=None):
-    """At most `most` rows outside the span of those before them, and their Cholesky factor.
-
-    H (n, n) is the Gram matrix of the parts of the rows outside a given span. A row is taken if
-    more than floor (n,) of its squared norm is also outside the rows taken before it.
-    """
-    chosen: list[int] = []
-    most = len(H) if most is None else min(most, len(H))
-    V, left = np.empty((most, len(H))), H.diagonal().copy()
-    for i in range(len(H)):
-        b = len(chosen)
-        if b < most and left[i] > floor[i]:
-            V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(left[i])
-            left -= V[b] ** 2
-            chosen.append(i)
-    return base.as_indices(chosen), np.tril(V[: len(chosen), chosen].T)
 
 
 class PreimageDictionary(base.Selector):
