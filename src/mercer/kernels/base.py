@@ -276,7 +276,7 @@ class DifferenceKernel(Kernel):
         """The largest number that is rounded before the kernel's scalar map."""
 
     def spread(self, X: Array) -> float:
-        return max(self.argument(X), super().spread(X))
+        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
         """The argument: differences from the origin are rounded before those of rows.
@@ -512,6 +512,8 @@ def wide_row_squares(X):
 
 def append_columns(X, *columns):
     """X with further columns, each (n,)."""
+    if isinstance(X, np.ndarray):
+        return np.column_stack([X, *columns])
     if is_sparse(X):
         return sparse.hstack([X, *(c[:, None] for c in columns)], format="csr", dtype=X.dtype)
     return array_namespace(X).concat([X, *(c[:, None] for c in columns)], axis=1)
