@@ -24,7 +24,7 @@ from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.base import FactoredPairs
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
-from mercer.selectors.sampling import default_pool
+from mercer.selectors.sampling import default_selector
 
 GAMMA = 5e-4
 
@@ -355,7 +355,8 @@ def test_what_a_fit_evaluates(n, product, values_asked_for, monkeypatch):
         monkeypatch.setattr("mercer.fitting.remainder.LEAST_WORK", 0)
     X, m = generator(n).standard_normal((n, 6)), 100
     KernelPCA(10, kernel="rbf", gamma=0.2, basis=Landmarks(m), random_state=0).fit(X)
-    pool, judges = default_pool(n, m), n if n <= ALL_ROWS else SAMPLE_ROWS * (not product)
+    pool = default_selector(n, m).pool
+    judges = n if n <= ALL_ROWS else SAMPLE_ROWS * (not product)
     again = judges + (n if n <= ALL_ROWS else m) + n * product
     least = pool**2 + m**2 + (n + again) * m + product * n * (n + 1) // 2
     most = least + judges * block_rows(m) + product * 512 * n  # tiles on the diagonal are whole

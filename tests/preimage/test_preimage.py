@@ -175,14 +175,16 @@ def test_narrow_kernels_start_at_the_nearest_point_too():
     gamma = kernels.RBF("median").resolve(X).gamma * 16
     model = KernelPCA(20, kernel="rbf", gamma=gamma).fit(X)
     fitted = FixedPoint(max_iter=500).fit(model.expansion_, X)
-    assert fitted.anchors is not None
+    _, form, anchors, limits = fitted.args
+    assert anchors is not None
     S = generator(5).standard_normal((60, 20)) * np.sqrt(model.explained_variance_)
     W = model.expansion_.weights(S)
-    both = fitted(S).points - fitted.form.origin
-    one = fitted._climb(W, W @ fitted.form.points)[1]
-    two = fitted.form.evaluate(both, W)[0]
+    both = fitted(S).points - form.origin
+    one = climb(form, W, W @ form.points, *limits)[1]
+    two = form.evaluate(both, W)[0]
     assert (two >= one - 1e-12).all() and (two > one + 1e-6).any()
-    assert FixedPoint().fit(KernelPCA(3, kernel="rbf").fit(X).expansion_, X).anchors is None
+    wide = KernelPCA(3, kernel="rbf").fit(X)
+    assert FixedPoint().fit(wide.expansion_, X).args[2] is None
 
 
 def test_even_powers_start_at_the_input():
@@ -246,7 +248,7 @@ def test_ridge_solves_no_large_system():
     model = KernelPCA(8, kernel="rbf", gamma=0.3).fit(rows)
     full = KernelRidge().fit(model.expansion_, rows)
     few = KernelRidge(size=200).fit(model.expansion_, rows)
-    assert few.coefficients.shape[0] == 200 and full.coefficients.shape[0] == 900
+    assert [len(fitted.args[2]) for fitted in (few, full)] == [200, 900]  # the centers
     S = model.transform(noisy[:100])
     assert np.mean((full(S).points - few(S).points) ** 2) < 0.1 * np.mean((noisy - rows) ** 2)
 
@@ -627,8 +629,8 @@ def test_inner_products_from_the_frame():
     """What the distances rest on: [1, s] F' k is the inner product with the reconstruction."""
     model = KernelPCA(5, kernel="rbf", gamma=0.3).fit(X)
     S = model.transform(NOISY[:7])
-    fitted = DistanceMDS().fit(model.expansion_, X)
-    inner = with_mean(S) @ fitted.anchors.T
+    anchors = DistanceMDS().fit(model.expansion_, X).args[2]
+    inner = with_mean(S) @ anchors.T
     np.testing.assert_allclose(inner, model.expansion_.weights(S) @ model.kernel_(X), atol=1e-8)
 
 

@@ -482,6 +482,15 @@ class TestLars:
             sizes.append(len(active))
         assert np.any(np.diff(sizes) < 0), "no atom was ever dropped, so that went untested"
 
+    @pytest.mark.parametrize("n", [1, 2, 5, 8])
+    def test_a_path_ends_where_all_rows_are_active(self, n):
+        """Atoms leave a square factor too."""
+        for seed in range(20):
+            K = RBF(gamma=0.1)(generator(seed).standard_normal((n, 5)))
+            y = K @ generator(n).standard_normal(n)
+            *_, (active, coefficients) = lasso.lasso_path(K, y, np.arange(n), 100)
+            np.testing.assert_allclose(K[:, active] @ coefficients, y, atol=1e-8)
+
     def test_joint_beats_independent(self):
         X, kernel = blob(400, 6), RBF(gamma=0.05)
         one, each = (
@@ -641,7 +650,7 @@ def test_as_many_eigenpairs_as_asked_for(seed):
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("n, size", [(40, 40), (300, 100), (1100, 60)])
 def test_greedy_is_as_good_as_all_gains_at_every_step(n, size, copies):
-    """Of small pools the gains of all rows are followed, of larger ones those of a shortlist."""
+    """Only the gains of a shortlist are updated with every atom."""
     X = blob(n, 4)
     counts = generator(n).integers(1, 4, n) if copies else np.ones(n, int)
     K = RBF(gamma=0.1)(X)

@@ -23,7 +23,7 @@ from ..compute.engine import ALONE
 from ..compute.linalg import FEW_ROWS, LONG_ROWS, times_few
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
-from ..selectors.sampling import default_pool, second_stage
+from ..selectors.sampling import default_selector
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from ..solvers.peers import FORMED_SIZE, MANY, MANY_ROWS, finds_all, lanczos_size
@@ -396,8 +396,8 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     """A pool for the selection, then one reading of the rows against the landmarks."""
     n = work.n
     m = min(n, size or max(200, 10 * work.r))
-    pool = min(n, default_pool(n, m))
-    greedy = isinstance(second_stage(m), FullGreedy)
+    selector = default_selector(n, m)
+    pool, greedy = min(n, selector.pool or n), isinstance(selector.second, FullGreedy)
     width = pool if greedy else m
     value = FULL_COST * speeds.evaluate + COORDINATE_SECONDS
     product = FULL_COST * speeds.multiply

@@ -7,7 +7,6 @@ kernels are definite (Schur); only what is linear in its parts may be recentered
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
@@ -38,38 +37,28 @@ class Combination(CompositeKernel):
         return CombinedPairs(self, X, Z, dtype, store)
 
     def diag(self, X: Array) -> Array:
-        return self.combined([part.diag(X) for part in self.parts()])
-
-    @property
-    def definite(self) -> bool:  # type: ignore[override]
-        return all(part.definite for part in self.parts())
+        rows = self.selected(X)
+        return self.combined([part.diag(rows) for part in self.parts()])
 
     def entry_size(self, X: Array) -> float:
         """The same arithmetic on bounds of the parts' values."""
-        return 0.0 if self.definite else self._bound(X)
-
-    def _bound(self, X: Array) -> float:
+        if self.definite:
+            return 0.0
+        rows = self.selected(X)
         with np.errstate(over="ignore"):
-            bounds = [
-                max(float(abs(part.diag(X)).max()), part.entry_size(X)) for part in self.parts()
-            ]
-            return float(self.combined([np.array([bound]) for bound in bounds])[0])
+            bounds = [np.array([base.largest_value(part, rows)]) for part in self.parts()]
+            return float(self.combined(bounds)[0])
 
     def spread(self, X: Array) -> float:
         """Spread of the worst part or of all together; inf if values overflow single precision."""
         parts = super().spread(X)
-        if parts == np.inf or not 1e-25 < self._bound(X) < 1e30:
-            return np.inf
-        return max(parts, base.centering_spread(self, X))
+        return parts if parts == np.inf else max(parts, base.Kernel.spread(self, X))
 
     def check(self, X: Array) -> None:
         """Raise ValueError if a part or a parameter cannot be used, or values overflow float64."""
         super().check(X)
-        if not self._bound(X) * X.shape[0] < 1e305:
-            raise ValueError(
-                f"{self!r} gives values that are not finite on these data. Scale the data, "
-                "X / np.abs(X).max(), or change the kernel's parameters."
-            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            base.check_values(self, np.array([base.largest_value(self, X)]) * X.shape[0] * 1e3)
 
 
 class CombinedPairs(base.Pairs):
@@ -77,8 +66,9 @@ class CombinedPairs(base.Pairs):
 
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any, store: int):
         super().__init__(kernel, X, Z, dtype)
-        parts = kernel.parts()
-        self.terms = [part.pairs(X, Z, self.dtype, store // len(parts)) for part in parts]
+        parts, left = kernel.parts(), kernel.selected(X, Z)
+        right = None if Z is None else kernel.selected(Z)
+        self.terms = [part.pairs(left, right, self.dtype, store // len(parts)) for part in parts]
         self.kept_bytes = sum(term.kept_bytes for term in self.terms)
 
     def tile(self, i, j, out):
@@ -87,9 +77,13 @@ class CombinedPairs(base.Pairs):
         return self.kernel.combined([T, *(one.tile(i, j, xp.empty_like(out)) for one in others)])
 
     def tile_bytes(self, side):
-        """Of all parts, and the tiles that the arithmetic needs."""
+        """Of all parts, the tiles that the arithmetic needs, and copies of columns of the rows."""
         own = self.kernel.live_tiles - sum(term.kernel.live_tiles for term in self.terms)
-        return sum(one.tile_bytes(side) for one in self.terms) + own * self.itemsize * side**2
+        # Two blocks of rows, which are indexed, shifted and multiplied in float64.
+        d = sum(term.X.shape[1] for term in self.terms if term.X is not self.X)
+        copied = 16 * side * (self.X.shape[1] + 3 * d) if d else 0
+        tiles = sum(term.tile_bytes(side) for term in self.terms)
+        return tiles + own * self.itemsize * side**2 + copied
 
     def of_rows(self, index):
         subset: Any = super().of_rows(index)
@@ -107,6 +101,11 @@ class Several(Combination):
 
     def __init__(self, kernels: Any):
         self.kernels = kernels
+
+    @classmethod
+    def of(cls, *parts: Any) -> Any:
+        """The combination of these, whose own parts it takes over if they are of this kind."""
+        return cls([k for part in parts for k in (part.kernels if type(part) is cls else [part])])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The kernels, and with `deep` each of them and its parameters by its number."""
@@ -151,6 +150,8 @@ class Sum(Several):
            [0.235, 1.5  ]])
     """
 
+    linear = True
+
     def combined(self, values: list[Any]) -> Any:
         return reduce(iadd, values)
 
@@ -161,10 +162,6 @@ class Sum(Several):
     def rank(self, d: int) -> int | None:
         ranks = [part.rank(d) for part in self.parts()]
         return None if None in ranks else sum(ranks)  # type: ignore[arg-type]
-
-    def recentered(self, X: Array) -> base.Kernel:
-        """Each part with a center of its own: centering is linear."""
-        return self.with_parts(lambda part: part.recentered(X))
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         return sum(part.gradient(X, Z, W) for part in self.parts())
@@ -250,6 +247,8 @@ class Scaled(Combination):
         Not negative.
     """
 
+    linear = True
+
     kernel: base.Kernel
     factor: float = 1.0
 
@@ -270,14 +269,11 @@ class Scaled(Combination):
     def rank(self, d: int) -> int | None:
         return self.kernel.rank(d)
 
-    def recentered(self, X: Array) -> base.Kernel:
-        return self.with_parts(lambda part: part.recentered(X))
-
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         return self.kernel.gradient(X, Z, W) * self.factor
 
 
-class OnColumns(CompositeKernel):
+class OnColumns(Combination):
     """``k(s * x[columns], s * z[columns])``: a kernel of some columns, with a scale for each.
 
     ``RBF(columns=[0, 1])`` is short for ``OnColumns(RBF(), columns=[0, 1])``, and a resolved
@@ -293,6 +289,7 @@ class OnColumns(CompositeKernel):
     """
 
     per_column = ("columns", "scales")
+    linear = True
 
     def __new__(cls, *args: Any, **params: Any) -> Any:
         return object.__new__(cls)  # `columns` is a parameter like any other here
@@ -302,9 +299,8 @@ class OnColumns(CompositeKernel):
         self.columns = columns
         self.scales = scales
 
-    @property
-    def definite(self) -> bool:  # type: ignore[override]
-        return bool(self.kernel.definite)
+    def combined(self, values: list[Any]) -> Any:
+        return values[0]
 
     @property
     def widths(self) -> Any:
@@ -340,41 +336,19 @@ class OnColumns(CompositeKernel):
         center = self.kernel.origin(rows if Z is None else SomeColumns(Z, index))
         return small(SomeColumns(X, index, scales, center))
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
-        dtype = base.float_dtype(X) if dtype is None else dtype
-        right = None if Z is None else self.selected(Z)
-        pairs = self.kernel.pairs(self.selected(X, Z), right, dtype, store)
-        return ColumnPairs(self, pairs, X, Z)
-
-    def diag(self, X: Array) -> Array:
-        return self.kernel.diag(self.selected(X))
-
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy whose kernel is resolved on the columns, these as arrays."""
-        kernel = self.kernel.resolve(self.selected(X), rng)
-        settings = (None if one is None else np.array(one) for one in (self.columns, self.scales))
-        return type(self)(kernel, *settings)
-
-    def check(self, X: Array) -> None:
-        self.kernel.check(self.selected(X))
-
-    def spread(self, X: Array) -> float:
-        return self.kernel.spread(self.selected(X))
+        resolved: Any = super().resolve(X, rng)
+        for name in self.per_column:
+            value = getattr(self, name)
+            setattr(resolved, name, None if value is None else np.array(value))
+        return resolved
 
     def growth(self, X: Array) -> float:
-        return self.kernel.growth(self.selected(X)) + ENTRY * (self.scales is not None)
-
-    def entry_size(self, X: Array) -> float:
-        return self.kernel.entry_size(self.selected(X))
+        return super().growth(X) + ENTRY * (self.scales is not None)
 
     def rank(self, d: int) -> int | None:
         return self.kernel.rank(d if self.columns is None else np.size(self.columns))
-
-    def recentered(self, X: Array) -> base.Kernel:
-        return self.with_parts(lambda part: part.recentered(self.selected(X)))
-
-    def with_parts(self, change: Callable[[base.Kernel], base.Kernel]) -> Any:
-        return type(self)(change(self.kernel), self.columns, self.scales)
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """Gradient in the columns used; zero for the others."""
@@ -387,26 +361,6 @@ class OnColumns(CompositeKernel):
         full = xp.zeros((X.shape[0], X.shape[1], W.shape[1]), dtype=G.dtype)
         full[:, np.asarray(index).tolist()] = G
         return full
-
-
-class ColumnPairs(base.Pairs):
-    """The tiles of a kernel of some columns, copied from blocks of rows."""
-
-    def __init__(self, kernel: Any, pairs: base.Pairs, X: Array, Z: Array):
-        vars(self).update(vars(pairs))
-        self.kernel, self.pairs, self.wide = kernel, pairs, (X, Z)
-
-    def tile(self, i, j, out):
-        return self.pairs.tile(i, j, out)
-
-    def tile_bytes(self, side):
-        """With two blocks of rows, which are indexed, shifted and multiplied in float64."""
-        wide = 8 * side * 2 * (self.wide[0].shape[1] + 3 * self.X.shape[1])
-        own = self.kernel.live_tiles - self.pairs.kernel.live_tiles
-        return self.pairs.tile_bytes(side) + wide + own * self.itemsize * side**2
-
-    def of_rows(self, index):
-        return ColumnPairs(self.kernel, self.pairs.of_rows(index), *self.wide)
 
 
 def small(rows: SomeColumns) -> Any:

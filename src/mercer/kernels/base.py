@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.extmath import row_norms
 
 from .._tables import short
 from ..compute import Array, ScalarMap, array_namespace, arrays, is_sparse, to_numpy
@@ -133,10 +134,7 @@ class Kernel(BaseEstimator, ABC):
     def __add__(self, other: Any) -> Any:
         from .algebra import Sum
 
-        if not isinstance(other, Kernel):
-            return NotImplemented
-        terms = [list(one.kernels) if type(one) is Sum else [one] for one in (self, other)]
-        return Sum(terms[0] + terms[1])
+        return Sum.of(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
         """So that `sum` adds kernels up, which starts with 0."""
@@ -147,10 +145,7 @@ class Kernel(BaseEstimator, ABC):
 
         if isinstance(other, Real):
             return Scaled(self, float(other))
-        if not isinstance(other, Kernel):
-            return NotImplemented
-        factors = [list(one.kernels) if type(one) is Product else [one] for one in (self, other)]
-        return Product(factors[0] + factors[1])
+        return Product.of(self, other) if isinstance(other, Kernel) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -232,8 +227,10 @@ class Kernel(BaseEstimator, ABC):
         return d if self.is_inner_product else None
 
     def spread(self, X: Array) -> float:
-        """Factor by which canceling terms magnify rounding in float32; inf if X overflows it."""
-        return centering_spread(self, X) if fits_single(X) else np.inf
+        """Factor by which canceling terms magnify rounding; inf where float32 overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            inside = fits_single(X) and 1e-25 < largest_value(self, X) < 1e30
+        return centering_spread(self, X) if inside else np.inf
 
     def growth(self, X: Array) -> float:
         """Rounding of k(x, z) in double precision, in units of d eps sqrt(k(x, x) k(z, z))."""
@@ -362,7 +359,8 @@ class Pairs(ABC):
 
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
         if Z is not None and is_sparse(X) != is_sparse(Z):
-            X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
+            # Blocks of sparse rows are made dense for products with dense ones.
+            X, Z = (arrays.SomeColumns(A) if is_sparse(A) else A for A in (X, Z))
         self.kernel, self.X = kernel, X
         self.Z = X if Z is None else Z
         self.symmetric = Z is None
@@ -385,16 +383,6 @@ class Pairs(ABC):
     def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
         return self.kernel.pairs(self.X[index], self.Z, self.dtype)
-
-
-class DenseBlocks(arrays.BlocksOnDemand):
-    """Sparse rows whose blocks are dense, for products with dense ones."""
-
-    def __init__(self, X):
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
-
-    def __getitem__(self, rows):
-        return self.X[rows].toarray()
 
 
 class FactoredKernel(Kernel):
@@ -422,73 +410,43 @@ class FactoredKernel(Kernel):
         """Rows of the right factor from those of the left one."""
         return E
 
-    def square(self, E: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, (a, a); None if `tile` should make them."""
-        return None
-
     def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
         """The products T of prepared rows i and j; those that lost digits are made anew."""
         return T
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        return FactoredPairs(self, X, Z, dtype, store)
+        return FactoredPairs(self, X, Z, dtype)
 
     def slopes(self, X: Array, Z: Array) -> Array:
         """f' at the inner products of X and Z, (n, m)."""
-        pairs = FactoredPairs(self, X, Z, X.dtype, 0, self.slope)
+        pairs = FactoredPairs(self, X, Z, X.dtype, self.slope)
         out = array_namespace(X).empty(pairs.shape, dtype=X.dtype, **arrays.placement_of(X))
         return pairs.tile(slice(0, pairs.shape[0]), slice(0, pairs.shape[1]), out)
 
 
 class FactoredPairs(Pairs):
-    """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
+    """Tiles f(left(x) . right(z)): rows are prepared again for each, a few percent of its time."""
 
-    def __init__(self, kernel, X, Z, dtype, store, finish=None):
+    def __init__(self, kernel, X, Z, dtype, finish=None):
         super().__init__(kernel, X, Z, dtype)
         self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
-        self._left: Any = None
-        self._right: Any = None
-        m, width = self.shape[1], X.shape[1] + kernel.extra_columns
-        self.row_floats = 4 * width
-        # Columns of the matrix are used with many rows each; rows of a wide matrix only once.
-        largest = self.itemsize * width * m * (2 if self.symmetric else 1)
-        if largest <= store and not is_sparse(self.X):
-            xp = array_namespace(self.Z)
-            rows = xp.empty((m, width), dtype=self.dtype, **arrays.placement_of(self.Z))
-            for start in range(0, m, EMBED_ROWS):
-                block = slice(start, min(start + EMBED_ROWS, m))
-                rows[block] = kernel.embed(rows_of(self.Z, block, self.dtype, self.origin))
-            self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
-            copies = 2 if self.symmetric and self._right is not rows else 1
-            self.kept_bytes = copies * self.itemsize * width * m
+        self.row_floats = 4 * (X.shape[1] + kernel.extra_columns)
 
     def tile(self, i, j, out):
         kernel = self.kernel
-        if self._left is None:
-            left = kernel.embed(rows_of(self.X, i, self.dtype, self.origin))
-        else:
-            left = self._left[i]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
-            T = kernel.square(left, out) if self.symmetric and i == j else None
-            if T is not None:
-                right = left
+            left = kernel.embed(rows_of(self.X, i, self.dtype, self.origin))
+            right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
+            # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
+            if left.shape[0] < right.shape[0]:
+                left = kernel.turn(left)
             else:
-                if self._right is not None:
-                    right = self._right[j]
-                else:
-                    right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
-                    # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
-                    if left.shape[0] < right.shape[0]:
-                        left = kernel.turn(left)
-                    else:
-                        right = kernel.turn(right)
-                if isinstance(left, np.ndarray):
-                    T = np.matmul(left, right.T, out=out)
-                elif is_sparse(left):
-                    T = out
-                    T[...] = (left @ right.T).toarray()
-                else:
-                    T = array_namespace(out).matmul(left, right.T, out=out)
+                right = kernel.turn(right)
+            if is_sparse(left):
+                T = out
+                T[...] = (left @ right.T).toarray()
+            else:
+                T = array_namespace(out).matmul(left, right.T, out=out)
         return self.finish(kernel.repair(T, left, right, self, i, j))
 
     def tile_bytes(self, side):
@@ -500,22 +458,13 @@ class FactoredPairs(Pairs):
         rows = 4 * side * (fullest + self.kernel.extra_columns) * (self.itemsize + 8)
         return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
 
-    def of_rows(self, index):
-        """The same matrix for only some of its rows; prepared rows are shared."""
-        subset = copy(self)
-        subset.X, subset.symmetric, subset.prepared = self.X[index], False, {}
-        subset.shape = (subset.X.shape[0], self.shape[1])
-        subset._left = None if self._left is None else self._left[index]
-        return subset
-
 
 def rows_of(X, block, dtype, origin=None):
     """Rows of X in one precision, shifted by `origin`; sparse rows stay sparse."""
-    rows, xp = X[block], np
-    if not isinstance(rows, np.ndarray):
-        if is_sparse(rows):
-            return rows.astype(dtype)
-        xp = array_namespace(rows)
+    rows = X[block]
+    if is_sparse(rows):
+        return rows.astype(dtype)
+    xp = array_namespace(rows)
     if origin is not None:
         # The difference is taken before the rows are rounded to `dtype`, else it would be useless.
         single = dtype != xp.float64 and rows.dtype == xp.float32
@@ -546,10 +495,7 @@ def row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     if is_sparse(X):
-        # A fifth of the time of X.multiply(X), which looks for the entries that both have.
-        with np.errstate(over="ignore", under="ignore"):  # as of dense rows
-            squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
-        return squares @ np.ones(X.shape[1], dtype=X.dtype)
+        return row_norms(X, squared=True)
     return array_namespace(X).sum(X * X, axis=1)
 
 
@@ -566,6 +512,8 @@ def wide_row_squares(X):
 
 def append_columns(X, *columns):
     """X with further columns, each (n,)."""
+    if isinstance(X, np.ndarray):
+        return np.column_stack([X, *columns])
     if is_sparse(X):
         return sparse.hstack([X, *(c[:, None] for c in columns)], format="csr", dtype=X.dtype)
     return array_namespace(X).concat([X, *(c[:, None] for c in columns)], axis=1)
@@ -592,6 +540,11 @@ def largest_entry(X) -> float:
     """max |x_k| over all rows."""
     ends = (max(float(block.max()), -float(block.min())) for block in arrays.blocks_of(X))
     return max(ends, default=0.0)
+
+
+def largest_value(kernel: Kernel, X: Array) -> float:
+    """A bound on |k(x, z)| for all rows."""
+    return max(float(abs(kernel.diag(X)).max()), kernel.entry_size(X))
 
 
 def check_range(rows, who: str) -> None:
@@ -686,10 +639,12 @@ def weighted_sums(C, W, Z):
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
 
 
-def check_values(kernel: Kernel, *values: Array, on: str = "these data", what="the data") -> None:
+def check_values(
+    kernel: Kernel, *values: Array, on="these data", what="the data, X / np.abs(X).max(),"
+) -> None:
     """Raise ValueError unless these sums or products of a kernel's values are finite."""
     if not all(bool(array_namespace(A).isfinite(A).all()) for A in values):
         raise ValueError(
-            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
-            "kernel's parameters."
+            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or "
+            "change the kernel's parameters."
         )

@@ -174,9 +174,16 @@ class DistancePairs(base.Pairs):
 class CompositeKernel(base.Kernel):
     """A kernel made of other kernels, its parts: parameters that are kernels or lists of them.
 
-    What follows from the parts is answered here. A subclass writes `pairs` and `diag`, and says
-    `definite` and `entry_size`; `recentered` too, where it is linear in its parts.
+    What follows from the parts is answered here. A subclass writes `pairs`, `diag` and
+    `entry_size`.
     """
+
+    #: Whether values are linear in those of the parts: each may then have a center of its own.
+    linear = False
+
+    def selected(self, X: Array, Z: Array = None) -> Any:
+        """The rows X as the parts see them, beside rows Z."""
+        return X
 
     def parts(self) -> list[base.Kernel]:
         """The kernels among the parameters."""
@@ -203,6 +210,10 @@ class CompositeKernel(base.Kernel):
         return type(self)(**{name: changed(value) for name, value in params.items()})
 
     @property
+    def definite(self) -> bool:  # type: ignore[override]
+        return all(part.definite for part in self.parts())
+
+    @property
     def domain(self) -> base.Domain:  # type: ignore[override]
         return reduce(and_, (part.domain for part in self.parts()))
 
@@ -226,17 +237,27 @@ class CompositeKernel(base.Kernel):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy whose parts have numbers for their parameters."""
-        return self.with_parts(lambda part: part.resolve(X, rng))
+        rows = self.selected(X)
+        return self.with_parts(lambda part: part.resolve(rows, rng))
 
     def check(self, X: Array) -> None:
+        rows = self.selected(X)
         for part in self.parts():
-            part.check(X)
+            part.check(rows)
 
     def spread(self, X: Array) -> float:
-        return max(part.spread(X) for part in self.parts())
+        rows = self.selected(X)
+        return max(part.spread(rows) for part in self.parts())
 
     def growth(self, X: Array) -> float:
-        return max(part.growth(X) for part in self.parts())
+        rows = self.selected(X)
+        return max(part.growth(rows) for part in self.parts())
+
+    def recentered(self, X: Array) -> base.Kernel:
+        if not self.linear:
+            return self
+        rows = self.selected(X)
+        return self.with_parts(lambda part: part.recentered(rows))
 
 
 @dataclass(eq=False, repr=False)
@@ -269,7 +290,7 @@ class Hollow(CompositeKernel):
         return None if inner is None else replace(inner, hollow=True)
 
     def entry_size(self, X: Array) -> float:
-        return max(float(abs(self.kernel.diag(X)).max()), self.kernel.entry_size(X))
+        return base.largest_value(self.kernel, X)
 
 
 class HollowPairs(base.Pairs):

@@ -36,14 +36,6 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
     def embed(self, X: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
         scale = float(np.sqrt(2 * self.gamma))
-        if isinstance(X, np.ndarray):
-            # In one array: allocating more would take longer than computing.
-            d = X.shape[1]
-            E = np.empty((X.shape[0], d + 2), X.dtype)
-            np.multiply(X, X.dtype.type(scale), out=E[:, :d])
-            np.multiply(np.einsum("ij,ij->i", E[:, :d], E[:, :d]), -0.5, out=E[:, d])
-            E[:, d + 1] = 1.0
-            return E
         scaled = X * scale
         norms = -0.5 * base.row_squares(scaled)
         return base.append_columns(scaled, norms, array_namespace(norms).ones_like(norms))
@@ -59,27 +51,21 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def square(self, E: Array, out: Array) -> Array:
-        """X X', of which NumPy computes only half, plus the norms.
-
-        Faster than all products from about 192 columns on, in main memory.
-        """
-        if not isinstance(E, np.ndarray) or E.shape[1] < 192:
-            return None
-        d = E.shape[1] - 2
-        X, norms = E[:, :d], E[:, d]
-        np.matmul(X, X.T, out=out)
-        out += norms[:, None]
-        out += norms
-        return out
-
     def repair(
         self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
     ) -> Array:
         """T = -gamma d^2; entries in which digits canceled are computed from differences."""
-        xp, precision = array_namespace(T), dtype_name(T.dtype)
-        canceled = self._canceled(T, minus_squares(left), minus_squares(right), precision)
-        if canceled is None or not bool(canceled.any()):
+        xp, (share, least) = array_namespace(T), self._cancels(dtype_name(T.dtype))
+        s, t = minus_squares(left), minus_squares(right)
+        if 0 in T.shape:
+            return T
+        lowest = float(s.min()) + float(t.min())
+        # Written so that rows with NaN are not passed over.
+        if lowest >= -least or float(T.max()) <= share * lowest:
+            return T
+        norms = s[:, None] + t[None, :]
+        canceled = (norms < -least) & ~(share * norms >= T)
+        if not bool(canceled.any()):
             return T
         index, other = xp.nonzero(canceled)
         X, Z = base.rows_of(pairs.X, i, xp.float64), base.rows_of(pairs.Z, j, xp.float64)
@@ -90,14 +76,9 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
             T[a, b] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
         return T
 
-    def _canceled(self, T, s, t, precision):
-        """Mask of entries in which digits canceled, (a, b), or None if there are none."""
-        limit = FAR[precision]
-        # Near the origin no digits are lost. Written so that rows with NaN are not passed over.
-        if 0 in T.shape or float(s.min()) + float(t.min()) >= -2 * limit:
-            return None
-        norms = s[:, None] + t[None, :]
-        return (norms < -2 * limit) & ~(norms / limit >= T)
+    def _cancels(self, precision: str) -> tuple[float, float]:
+        """Share of the norms below which squared distances lose digits, and norms from which on."""
+        return 1 / FAR[precision], 2 * FAR[precision]
 
     def growth(self, X: Array) -> float:
         """Rounding of -gamma d^2 in units of eps: that of the norms, up to where FAR limits it."""
@@ -123,11 +104,11 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
 
 def minus_squares(E):
     """-gamma |x|^2 of prepared rows, of the left or of the right factor, (n,)."""
-    d = E.shape[1] - 2
-    # The other of the two columns holds ones. A minimum along the short axis takes 20 times longer.
+    # The other of the last two columns holds ones. A minimum along the short axis takes 20 times
+    # longer.
     if isinstance(E, np.ndarray):
-        return np.minimum(E[:, d], E[:, d + 1])
-    last = base.dense_rows(E[:, [d, d + 1]])
+        return np.minimum(E[:, -2], E[:, -1])
+    last = base.dense_rows(E[:, -2:])
     return array_namespace(last).minimum(last[:, 0], last[:, 1])
 
 
@@ -197,14 +178,9 @@ class Matern(StationaryKernel):
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
-    def _canceled(self, T, s, t, precision):
+    def _cancels(self, precision: str) -> tuple[float, float]:
         """For nu = 1/2, all small distances: at the cusp, k changes by the root of rounding."""
-        if self.nu > 0.5:
-            return super()._canceled(T, s, t, precision)
-        share = CUSP[precision]
-        if 0 in T.shape or float(T.max()) <= share * (float(s.min()) + float(t.min())):
-            return None
-        return ~(share * (s[:, None] + t[None, :]) >= T)
+        return super()._cancels(precision) if self.nu > 0.5 else (CUSP[precision], 0.0)
 
     def growth(self, X: Array) -> float:
         """With a cusp, rounding at the smallest distances that come from products."""

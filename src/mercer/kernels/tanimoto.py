@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import Array, array_namespace, is_sparse
+from ..compute import Array, array_namespace, is_sparse, row_blocks
 from ..compute.arrays import blocks_of
 from . import base
 from .coordinate import by_columns, contiguous
@@ -150,8 +150,7 @@ class TanimotoPairs(base.Pairs):
     def _all_bits(self, A: Array) -> Bits | None:
         n = A.shape[0]
         kept = Bits(np.empty((n, self.width), np.uint64), np.empty(n, np.int64))
-        for start in range(0, n, PACK_ROWS):
-            part = slice(start, min(start + PACK_ROWS, n))
+        for part in row_blocks(n, PACK_ROWS):
             bits = self._bits(A, part)
             if bits is None:
                 return None

@@ -4,8 +4,9 @@ Batches are computed where the points or the training rows are; `Preimages` are 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,6 +40,11 @@ class Preimages:
         return cls(points, np.ones(q, bool), np.zeros(q, int))
 
 
+#: ``f(S, near=None)``: rows for the scores S (q, r); `near` are rows (q, d) that the answers are
+#: close to.
+FittedPreimage: TypeAlias = Callable[..., Preimages]
+
+
 class Preimage(BaseEstimator, ABC):
     """A recipe for pre-images: parameters only."""
 
@@ -47,9 +53,7 @@ class Preimage(BaseEstimator, ABC):
         return
 
     @abstractmethod
-    def fit(
-        self, expansion: KernelExpansion, X: Array, denoising: bool = False
-    ) -> "FittedPreimage":
+    def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """The function from scores to rows.
 
         Parameters
@@ -60,14 +64,6 @@ class Preimage(BaseEstimator, ABC):
         denoising : bool
             Whether the scores will be those of noisy rows.
         """
-
-
-class FittedPreimage(ABC):
-    """A function from scores to rows."""
-
-    @abstractmethod
-    def __call__(self, S, near=None) -> Preimages:
-        """Rows for the scores S (q, r); `near` are rows (q, d) that the answers are close to."""
 
 
 def batch_rows(engine, width: int, itemsize: int) -> int:

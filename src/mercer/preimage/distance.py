@@ -7,14 +7,13 @@ is shorter than that, so the inner products are taken as they are.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from ..bases import Basis
 from ..compute import Array, array_namespace, on_device_of, to_numpy
 from ..fitting.expansion import KernelExpansion
-from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean
 
@@ -49,59 +48,37 @@ class DistanceMDS(Preimage):
         # Neighbors are searched for among at most 10,000 rows: each costs one row of the kernel.
         rows = expansion.basis.engine.asarray(some_rows(X, 10_000))
         anchors = expansion.basis.project(rows, expansion.frame)
-        return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
+        return partial(placed, expansion, rows, anchors, k=min(self.n_neighbors, len(rows)))
 
 
-@dataclass(frozen=True)
-class FittedDistance(FittedPreimage):
-    """Distances to training rows for one expansion.
+def placed(expansion, rows, anchors, S, near=None, *, k: int) -> Preimages:
+    """Rows for scores S (q, r): neighbors by inner product, then all places at once.
 
-    Attributes
-    ----------
-    expansion : KernelExpansion
-    rows : array of shape (n, d)
-        Where the engine computes.
-    anchors : array of shape (n, 1 + r)
-        Their inner products with the frame.
-    n_neighbors : int
+    The `anchors` (n, 1 + r) are inner products of the rows (n, d) with the frame, k is the number
+    of neighbors; rows and anchors are where the engine computes.
     """
+    (n, d), engine, kernel = rows.shape, expansion.basis.engine, expansion.basis.kernel
+    out = Preimages.at_once(engine.empty((len(S), d), rows.dtype))
+    S = engine.asarray(S)
 
-    expansion: KernelExpansion
-    rows: Any
-    anchors: Any
-    n_neighbors: int
+    def batch(block):
+        inner = with_mean(S[block]) @ anchors.T
+        if isinstance(inner, np.ndarray):
+            chosen = np.argpartition(-inner, k - 1, axis=1)[:, :k]
+        else:
+            chosen = inner.topk(k, dim=1).indices
+        values = array_namespace(inner).take_along_axis(inner, chosen, axis=1)
+        return place(rows[chosen], squared_distances(kernel, values))
 
-    def __call__(self, S, near=None):
-        """Neighbors by inner product, then all places at once."""
-        (n, d), k = self.rows.shape, self.n_neighbors
-        engine, kernel = self.expansion.basis.engine, self.expansion.basis.kernel
-        out = Preimages.at_once(engine.empty((len(S), d), self.rows.dtype))
-        S = engine.asarray(S)
-
-        def batch(block):
-            inner = with_mean(S[block]) @ self.anchors.T
-            if isinstance(inner, np.ndarray):
-                chosen = np.argpartition(-inner, k - 1, axis=1)[:, :k]
-            else:
-                chosen = inner.topk(k, dim=1).indices
-            values = array_namespace(inner).take_along_axis(inner, chosen, axis=1)
-            return place(self.rows[chosen], squared_distances(kernel, values))
-
-        rows = batch_rows(engine, 3 * n + 4 * k * d + 6 * k * k, 8)
-        engine.map_rows(batch, len(S), rows, out.points)
-        return out
+    size = batch_rows(engine, 3 * n + 4 * k * d + 6 * k * k, 8)
+    engine.map_rows(batch, len(S), size, out.points)
+    return out
 
 
 def squared_distances(kernel, values):
     """|x - z|^2 from kernel values."""
     xp = array_namespace(values)
     values = xp.clip(values, 1e-6, 1.0)  # the log of smaller ones amplifies noise
-    if isinstance(kernel, RBF):
-        return -xp.log(values) / kernel.gamma
-    if isinstance(kernel, Matern) and kernel.nu == 0.5:
-        return xp.log(values) ** 2 / (2 * kernel.gamma)
-    if isinstance(kernel, RationalQuadratic):
-        return (values ** (-1 / kernel.alpha) - 1) * kernel.alpha / kernel.gamma
     profile = kernel.finish(-PROFILE)
     # Interpolation needs rising abscissae, and the profile falls.
     squares = np.interp(to_numpy(values), profile[::-1], PROFILE[::-1]) / kernel.gamma

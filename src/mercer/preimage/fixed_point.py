@@ -18,6 +18,7 @@ needed, only f and its gradient, and both are Fourier series with known coeffici
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,8 @@ class FixedPoint(base.Preimage):
 
     def check(self, basis: Basis) -> None:
         """Points and a gradient are needed; of a Gaussian on a Fourier grid the gradient alone."""
-        if isinstance(basis, FourierBasis) and isinstance(basis.kernel, RBF):
-            return
-        if isinstance(basis, ColumnBasis) and isinstance(basis.kernel, Linear):
+        on_grid = isinstance(basis, FourierBasis) and isinstance(basis.kernel, RBF)
+        if on_grid or (isinstance(basis, ColumnBasis) and isinstance(basis.kernel, Linear)):
             return
         if basis.points is None:
             raise ValueError(
@@ -96,16 +96,19 @@ class FixedPoint(base.Preimage):
         if isinstance(basis, FourierBasis):
             rows = np.asarray(to_numpy(base.some_rows(X, 2000)), dtype=float)
             anchors, size = to_numpy(basis.project(rows, frame)), base.total_std(rows) or 1.0
-            form: Any = FourierForm(basis, frame)
-            return FittedFourier(expansion, form, anchors, size, self.tol, self.max_iter, rows)
+            limits = self.tol * size, size, self.max_iter
+            return partial(climbed_on_grid, FourierForm(basis, frame), rows, anchors, limits)
         if isinstance(basis, ColumnBasis):
-            return LinearPreimage(frame.T)
+            return partial(linear_rows, frame.T)
         # Rows that a device has no room for are in main memory.
         points = basis.points
         if isinstance(points, BlocksOnDemand):
             points = to_numpy(points)
-        if is_sparse(points) and isinstance(kernel, Linear):
-            return LinearPreimage((points.T @ to_numpy(frame)).T)
+        frame = on_device_of(frame, points)
+        if isinstance(kernel, Linear):
+            if not is_sparse(points):
+                points = array_namespace(points).asarray(points, dtype=frame.dtype)
+            return partial(linear_rows, (points.T @ frame).T)
         if is_sparse(points) and 8 * points.shape[0] * points.shape[1] > basis.engine.memory // 4:
             raise ValueError(
                 f"preimage='fixed-point' climbs among dense points, and {points.shape[0]:,} of "
@@ -113,10 +116,6 @@ class FixedPoint(base.Preimage):
                 f"{format_bytes(basis.engine.memory)}. Use preimage='ridge' or fewer landmarks."
             )
         points = base.some_rows(points, points.shape[0])
-        frame = on_device_of(frame, points)
-        if isinstance(kernel, Linear):
-            xp = array_namespace(points)
-            return LinearPreimage(frame.T @ xp.asarray(points, dtype=frame.dtype))
         form = form_of(kernel)(kernel, points, basis.precision(points))
         size, anchors = base.total_std(base.some_rows(points, 4000)) or 1.0, None
         if isinstance(kernel, StationaryKernel) and kernel.gamma > 0:
@@ -125,107 +124,61 @@ class FixedPoint(base.Preimage):
             if 1 / np.sqrt(2 * kernel.gamma) < 0.4 * median:
                 anchors = on_device_of(basis.project(basis.points, frame), points)
         expansion = replace(expansion, frame=frame)
-        return FittedFixedPoint(expansion, form, anchors, size, self.tol, self.max_iter)
+        return partial(climbed, expansion, form, anchors, (self.tol * size, size, self.max_iter))
 
 
-@dataclass(frozen=True)
-class LinearPreimage(base.FittedPreimage):
-    """[1, s] F'Z: for the linear kernel the reconstruction is a row itself.
+def linear_rows(rows, S, near=None) -> base.Preimages:
+    """[1, s] F'Z for the mean and the directions as rows (1 + r, d): of the linear kernel a row."""
+    return base.Preimages.at_once(base.with_mean(on_device_of(S, rows)) @ rows)
 
-    Attributes
-    ----------
-    rows : array of shape (1 + r, d)
-        The mean and the directions as rows.
+
+def climbed(expansion, form, anchors, limits, S, near=None) -> base.Preimages:
+    """Rows climbed to from W X, and from the nearest point where the kernel is narrow.
+
+    `anchors` (m, 1 + r) are inner products of the points with the frame, or None where a second
+    start is not worth while; the frame of the expansion is where the points of the form are. The
+    `limits` are those of `climb`.
     """
+    engine, points, kernel = expansion.basis.engine, form.points, form.kernel
+    xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
+    rows = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
+    out, S = base.Preimages.at_once(rows), on_device_of(S, points)
+    # Even powers without a constant know a row only up to its sign.
+    even = isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
+    near = near if even else None
 
-    rows: Any
+    def batch(block):
+        W = xp.asarray(expansion.weights(S[block]), dtype=dtype)
+        start = W @ points
+        if near is not None:
+            start = on_device_of(near[block], points) - form.origin
+        Z, value, done, steps = climb(form, W, xp.asarray(start, dtype=dtype), *limits)
+        if anchors is not None:
+            nearest = xp.argmax(base.with_mean(S[block]) @ anchors.T, axis=1)
+            again = climb(form, W, points[nearest], *limits)
+            better = again[1] > value
+            Z[better], done[better] = again[0][better], again[2][better]
+            steps += again[3]
+        out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
+        return form.polish(Z, W) + form.origin
 
-    def __call__(self, S, near=None):
-        return base.Preimages.at_once(base.with_mean(on_device_of(S, self.rows)) @ self.rows)
-
-
-@dataclass(frozen=True)
-class FittedFixedPoint(base.FittedPreimage):
-    """The fixed point for one expansion.
-
-    Attributes
-    ----------
-    expansion : KernelExpansion
-        With its frame where the points of the form are.
-    form : Form
-    anchors : array of shape (m, 1 + r) or None
-        Inner products of the points with the frame, where a second start is worth while.
-    size : float
-        Total standard deviation of the data.
-    tol, max_iter
-        As in `FixedPoint`.
-    """
-
-    expansion: KernelExpansion
-    form: "Form"
-    anchors: Any
-    size: float
-    tol: float
-    max_iter: int
-
-    def __call__(self, S, near=None):
-        """Climb from W X, and from the nearest point where the kernel is narrow."""
-        engine, points = self.expansion.basis.engine, self.form.points
-        xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
-        rows = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
-        out, S = base.Preimages.at_once(rows), on_device_of(S, points)
-        # Even powers without a constant know a row only up to its sign.
-        kernel = self.form.kernel
-        even = isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
-        near = near if even else None
-
-        def batch(block):
-            W = xp.asarray(self.expansion.weights(S[block]), dtype=dtype)
-            start = W @ points
-            if near is not None:
-                start = on_device_of(near[block], points) - self.form.origin
-            Z, value, done, steps = self._climb(W, xp.asarray(start, dtype=dtype))
-            if self.anchors is not None:
-                nearest = xp.argmax(base.with_mean(S[block]) @ self.anchors.T, axis=1)
-                again = self._climb(W, points[nearest])
-                better = again[1] > value
-                Z[better], done[better] = again[0][better], again[2][better]
-                steps += again[3]
-            out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
-            return self.form.polish(Z, W) + self.form.origin
-
-        size = base.batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
-        engine.map_rows(batch, len(S), size, rows)
-        return out
-
-    def _climb(self, W, start):
-        return climb(self.form, W, start, self.tol * self.size, self.size, self.max_iter)
+    step = base.batch_rows(engine, form.live * m + 6 * d, itemsize(dtype))
+    engine.map_rows(batch, len(S), step, rows)
+    return out
 
 
-@dataclass(frozen=True)
-class FittedFourier(FittedFixedPoint):
-    """The fixed point for one expansion on a Fourier grid.
-
-    Attributes
-    ----------
-    rows : array of shape (n, d)
-        Training rows to start from; the anchors are their inner products with the frame.
-    """
-
-    rows: Any
-
-    def __call__(self, S, near=None):
-        """Climb from the training row with the largest value."""
-        S = np.asarray(to_numpy(S), dtype=float)
-        out = base.Preimages.at_once(np.empty((len(S), self.rows.shape[1])))
-        for start in range(0, len(S), 2**16):
-            block = slice(start, start + 2**16)
-            T = base.with_mean(S[block])
-            parts = (T[i : i + 2048] @ self.anchors.T for i in range(0, len(T), 2048))
-            nearest = np.concatenate([np.argmax(part, axis=1) for part in parts])
-            result = self._climb(T, self.rows[nearest])
-            out.points[block], _, out.converged[block], out.n_iter[block] = result
-        return out
+def climbed_on_grid(form, rows, anchors, limits, S, near=None) -> base.Preimages:
+    """Rows climbed to from the training row with the largest value, on a Fourier grid."""
+    S = np.asarray(to_numpy(S), dtype=float)
+    out = base.Preimages.at_once(np.empty((len(S), rows.shape[1])))
+    for start in range(0, len(S), 2**16):
+        block = slice(start, start + 2**16)
+        T = base.with_mean(S[block])
+        parts = (T[i : i + 2048] @ anchors.T for i in range(0, len(T), 2048))
+        nearest = np.concatenate([np.argmax(part, axis=1) for part in parts])
+        result = climb(form, T, rows[nearest], *limits)
+        out.points[block], _, out.converged[block], out.n_iter[block] = result
+    return out
 
 
 def climb(form, W, start, tol, reach, max_iter):

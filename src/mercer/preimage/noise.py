@@ -13,16 +13,16 @@ clean rows: E e.(z - x) is the variance of the noise times the divergence of z.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import isqrt
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.stats import chi2, mannwhitneyu
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
-from ..compute.linalg import solve_positive
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -151,18 +151,17 @@ class NoiseGauge:
         apart = euclidean_distances(Y, self.held, squared=True)
         near = np.argpartition(apart, each - 1, axis=1)[:, :each].ravel()
         largest, levels = 10 * max(float(np.sqrt(np.mean(Y**2))), SMALLEST), []
-        for among, level in ((slice(None), SURE), (near, FAIRLY_SURE)):
-            held, drawn = self.held[among], self.drawn[among]
 
+        def less(held, drawn, noise):
             # One standard error less than one half, so that few rows are not taken to be too noisy.
             half = 0.5 + ((1 / len(Y) + 1 / len(held)) / 12) ** 0.5
+            seen = np.sort(self._energies(held + noise * drawn, noise))
+            below = np.searchsorted(seen, self._energies(Y, noise))
+            return below.mean() > half * len(seen)
 
-            def less(noise, held=held, drawn=drawn, half=half):
-                seen = np.sort(self._energies(held + noise * drawn, noise))
-                below = np.searchsorted(seen, self._energies(Y, noise))
-                return below.mean() > half * len(seen)
-
-            noise = bisected(less, largest)
+        for among, level in ((slice(None), SURE), (near, FAIRLY_SURE)):
+            held = self.held[among]
+            noise = bisected(partial(less, held, self.drawn[among]), largest)
             pair = self._energies(Y, noise), self._energies(held, noise)
             if not mannwhitneyu(*pair, alternative="greater").pvalue <= level:
                 return 0.0
@@ -226,16 +225,13 @@ class NoiseGauge:
     @cached_property
     def _limits(self) -> list[float]:
         """The noise that moves the median of held rows to their upper quartile, for both ways."""
-        found = []
-        for by_direction in (True, False):
 
-            def less(noise, by_direction=by_direction):
-                seen = self._energies(self.held + noise * self.drawn, noise, by_direction)
-                clean = self._energies(self.held, noise, by_direction)
-                return np.median(seen) < np.quantile(clean, 0.75)
+        def less(by_direction, noise):
+            seen = self._energies(self.held + noise * self.drawn, noise, by_direction)
+            clean = self._energies(self.held, noise, by_direction)
+            return np.median(seen) < np.quantile(clean, 0.75)
 
-            found.append(bisected(less, 10.0))
-        return found
+        return [bisected(partial(less, way), 10.0) for way in (True, False)]
 
     def _energies(self, X, noise, by_direction=None):
         """A statistic of rows that grows with their noise, (q,), most precise near this size."""
@@ -268,14 +264,10 @@ def bisected(less: Callable[[float], bool], largest: float) -> float:
 
 def best_shares(H: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Shares a >= 0 of two corrections, of sum at most 1, with the least a'Ha - 2 g'a."""
-    if not np.trace(H) > 0:
+    size, surely = np.trace(H), 1e4
+    if not size > 0:
         return np.zeros(2)
-    square = H + 1e-12 * np.trace(H) * np.eye(2)
-    across = square[0, 0] - 2 * square[0, 1] + square[1, 1]
-    first = float(np.clip((square[1, 1] - square[0, 1] + g[0] - g[1]) / across, 0.0, 1.0))
-    alone = np.clip(g / np.maximum(np.diag(square), np.finfo(float).tiny), 0.0, 1.0)
-    choices = [np.zeros(2), alone * [1, 0], alone * [0, 1], np.array([first, 1 - first])]
-    inside = solve_positive(square, g[:, None])[:, 0]
-    if inside.min() >= 0 and inside.sum() <= 1:
-        choices.append(inside)
-    return min(choices, key=lambda a: float(a @ square @ a - 2 * g @ a))
+    # Non-negative least squares, with what is left of 1 as a third share.
+    L = np.linalg.cholesky(H / size + 1e-12 * np.eye(2))
+    A = np.vstack([np.column_stack([L.T, np.zeros(2)]), np.full(3, surely)])
+    return nnls(A, np.append(np.linalg.solve(L, g / size), surely))[0][:2]

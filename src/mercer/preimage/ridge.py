@@ -5,6 +5,7 @@ Bakir, Weston & Schoelkopf 2004, "Learning to find pre-images".
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -81,43 +82,20 @@ class KernelRidge(Preimage):
                 centers = S[index]
                 B = centered_ridge(kernel, centers, S, rows - mean, alpha)
         centers, B, mean = (engine.asarray(A) for A in (centers, B, mean))
-        return FittedRidge(engine, kernel, centers, B, mean, dtype)
+        return partial(regressed, engine, kernel, centers, B, mean, dtype)
 
 
-@dataclass(frozen=True)
-class FittedRidge(FittedPreimage):
-    """``mean + k(s, centers) B``, all of it where the engine computes.
+def regressed(engine, kernel, centers, coefficients, mean, dtype, S, near=None) -> Preimages:
+    """``mean + k(S, centers) coefficients``, one GEMM a batch, where the engine computes."""
+    out = Preimages.at_once(engine.empty((len(S), len(mean)), dtype))
+    S = engine.asarray(S, np.float64)
 
-    Attributes
-    ----------
-    engine : TiledEngine
-    kernel : RBF
-        Of the scores.
-    centers : array of shape (c, r)
-    coefficients : array of shape (c, d)
-    mean : array of shape (d,)
-    dtype : dtype
-        Of the answers.
-    """
+    def points(block):
+        return kernel(S[block], centers) @ coefficients + mean
 
-    engine: Any
-    kernel: RBF
-    centers: Any
-    coefficients: Any
-    mean: Any
-    dtype: Any
-
-    def __call__(self, S, near=None):
-        """One GEMM a batch."""
-        out = Preimages.at_once(self.engine.empty((len(S), len(self.mean)), self.dtype))
-        rows = batch_rows(self.engine, 2 * len(self.centers) + len(self.mean), 8)
-        S = self.engine.asarray(S, np.float64)
-
-        def points(block):
-            return self.kernel(S[block], self.centers) @ self.coefficients + self.mean
-
-        self.engine.map_rows(points, len(S), rows, out.points)
-        return out
+    rows = batch_rows(engine, 2 * len(centers) + len(mean), 8)
+    engine.map_rows(points, len(S), rows, out.points)
+    return out
 
 
 def centered_ridge(kernel, centers, S, X, alpha):

@@ -129,6 +129,11 @@ def distinct_rows(X):
     return first, counts, group
 
 
+def largest_first(sizes):
+    """Indices of all sizes that are not zero, the largest first."""
+    return np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+
+
 def as_indices(chosen):
     """Row indices as an array, (k,)."""
     return np.asarray(chosen, dtype=np.intp)

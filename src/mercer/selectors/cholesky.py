@@ -32,34 +32,24 @@ class PivotedCholesky(base.Selector):
             proposals = self._propose(factor, rng)
             fresh = distinct.fresh(proposals)
             factor.residual[proposals[~fresh]] = 0
-            chosen, C = self._thin(factor, X, proposals[fresh], rng)
+            chosen, C = self._thin(factor, proposals[fresh], rng)
             b = min(len(chosen), size - len(pivots))
-            if b == 1:
-                factor.append(chosen[0])
-            elif b:
+            if b:
                 factor.extend(chosen[:b], C[:b, :b])
             pivots.extend(p for p in chosen[:b] if distinct.admit(p))
         return base.as_indices(pivots)
 
-    def _thin(self, factor, X, proposals, rng):
+    def _thin(self, factor, proposals, rng):
         """Pivots to add next, (b,), and the Cholesky factor of R among them, (b, b)."""
         if len(proposals) < 2:
-            return proposals, None
+            return proposals, np.sqrt(to_numpy(factor.residual[proposals]))[:, None]
         floor, H = to_numpy(factor.floor[proposals]), factor.block(proposals)
         # In single precision R computed afresh can be at rounding where its recurrence is not.
         factor.residual[proposals[H.diagonal() <= floor]] = 0
         share = rng.random(len(proposals)) if self.method == "accelerated" else 0
         thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
-        # Cholesky of H, without pivots not above their threshold and copies of earlier ones.
-        group, b = base.distinct_rows(X[proposals])[2], len(H)
-        accepted, C = np.zeros(b, dtype=bool), np.zeros((b, b))
-        for i in range(b):
-            if H[i, i] <= thresholds[i] or np.any(accepted & (group == group[i])):
-                continue
-            accepted[i] = True
-            C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
-            H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
-        return proposals[accepted], C[np.ix_(accepted, accepted)]
+        chosen, C = independent_rows(H, thresholds)
+        return proposals[chosen], C
 
 
 class RPCholesky(PivotedCholesky):
@@ -115,6 +105,24 @@ def draw(weights, count, rng):
     places = xp.searchsorted(sums, on_device_of(rng.random(count), sums) * sums[-1], side="right")
     # A product that rounds up to the total would fall behind the last weight.
     return np.minimum(to_numpy(places), int(xp.nonzero(weights)[0][-1]))
+
+
+def independent_rows(H, floor, most=None):
+    """At most `most` rows outside the span of those before them, and their Cholesky factor.
+
+    H (n, n) is the Gram matrix of the parts of the rows outside a given span. A row is taken if
+    more than floor (n,) of its squared norm is also outside the rows taken before it.
+    """
+    chosen: list[int] = []
+    most = len(H) if most is None else min(most, len(H))
+    V, left = np.empty((most, len(H))), H.diagonal().copy()
+    for i in range(len(H)):
+        b = len(chosen)
+        if b < most and left[i] > floor[i]:
+            V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(left[i])
+            left -= V[b] ** 2
+            chosen.append(i)
+    return base.as_indices(chosen), np.tril(V[: len(chosen), chosen].T)
 
 
 class PartialCholesky:

@@ -18,15 +18,12 @@ from ..kernels.base import row_squares
 from . import base
 from .cholesky import PartialCholesky
 
-# Atoms between updates of the full residual, enough for GEMM to run at full speed.
+# Atoms between updates of the full residual: enough for GEMM to run at full speed, few enough that
+# the recurrences in between lose no digits.
 PENDING = 32
 # One row in this many is on a shortlist. Longer ones cost more for each atom, shorter ones end
 # sooner.
 SHORTLIST_SHARE = 16
-# Rows whose residual stays in the cache, so that the gains of all are updated; with more rows only
-# those of a shortlist. And atoms after which the residual is updated: products with the atoms then
-# cost as much.
-CACHED_ROWS, CACHED_PENDING = 1024, 128
 # Gains that differ by less than this share may differ by rounding, near the rank of a kernel; and
 # the share of another diagonal below which a row then loses to it.
 TIE, FAR_SMALLER = 1e-3, 1e-2
@@ -79,13 +76,8 @@ def greedy_order(K, counts, size):
         tiles = (R[start : start + step] for start in range(0, len(R), step))
         power = to_numpy(array_namespace(R).concat([tile**2 @ counts for tile in tiles]))
         left = size - len(order)
-        if host and len(R) <= CACHED_ROWS:
-            atoms, V = take_from_all(
-                R, counts, power, np.where(free, diagonal, np.inf), floor, min(CACHED_PENDING, left)
-            )
-        else:
-            shortlist = Shortlist.of_gains(power, diagonal, free, floor)
-            atoms, V = take(R, shortlist, min(PENDING, left))
+        shortlist = Shortlist.of_gains(power, diagonal, free, floor)
+        atoms, V = take(R, shortlist, min(PENDING, left))
         if not atoms:
             break
         order.extend(atoms)
@@ -96,41 +88,6 @@ def greedy_order(K, counts, size):
         elif len(order) < size:
             R.addmm_(V.T, V, alpha=-1)
     return base.as_indices(order)
-
-
-def take_from_all(R, counts, power, diagonal, floor, limit):
-    """Up to `limit` atoms from all rows of a small residual, and the rows V of the factor they add.
-
-    Rows that are not free have an infinite diagonal, and no gain.
-    """
-    counts = None if (counts == 1).all() else counts
-    V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
-    # Gains are squares over diagonals: rounding grows with the square of their fall.
-    bar = float(np.finfo(R.dtype).eps) ** (1 / 6) * float(np.max(power / diagonal))
-    atoms: list[int] = []
-    for k in range(limit):
-        gain = power / diagonal
-        i: int | None = int(gain.argmax())
-        if np.count_nonzero(gain >= (1 - TIE) * gain[i]) > 1:
-            i = best(power, diagonal, np.isfinite(diagonal))
-        if i is None or (k and power[i] < bar * diagonal[i]):
-            break
-        before = V[:k]
-        v = R[i] - before[:, i] @ before
-        v /= np.sqrt(diagonal[i])
-        weighted = v if counts is None else counts * v
-        # R is symmetric: half of it is read, which is what takes the time.
-        change = symv(1.0, R.T, weighted, lower=1)
-        change -= (before @ weighted) @ before
-        change *= -2
-        change += (weighted @ v) * v
-        power += v * change
-        diagonal -= v * v
-        diagonal[i] = np.inf
-        diagonal[diagonal <= floor] = np.inf
-        V[k] = v
-        atoms.append(i)
-    return atoms, V[: len(atoms)]
 
 
 @dataclass

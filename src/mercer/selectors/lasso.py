@@ -26,7 +26,7 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, qr_delete, solve_triangular
+from scipy.linalg import get_blas_funcs, qr_delete, qr_insert, solve_triangular
 
 from ..compute.arrays import Array
 from ..kernels import Kernel
@@ -94,11 +94,8 @@ class GroupLasso(base.Selector):
             def solve(mu, start):
                 return joint_lasso(problem, mu, start.W, tol=1e-2)
 
-            nothing, least = (
-                JointLasso(np.zeros_like(problem.C), mu),
-                0.8 * np.finfo(float).eps * mu,
-            )
-            count = min(size, len(first))
+            nothing = JointLasso(np.zeros_like(problem.C), mu)
+            count, least = min(size, len(first)), 0.8 * np.finfo(float).eps * mu
             solution = base.solution_of_size(solve, count, nothing, 0.8, least, steps=30)
             return base.as_indices(first[solution.active[:size]])
         path = self.path(kernel, X, size, rng)
@@ -158,9 +155,7 @@ class JointLasso(NamedTuple):
     @property
     def active(self) -> np.ndarray:
         """Atoms in use, the one of the longest row first."""
-        lengths = np.linalg.norm(self.W, axis=1)
-        order = np.argsort(-lengths, kind="stable")
-        return order[: int(np.count_nonzero(lengths))]
+        return base.largest_first(np.linalg.norm(self.W, axis=1))
 
 
 class JointProblem:
@@ -251,22 +246,16 @@ class ScoreAtoms:
 
     def orthogonalize(self, a):
         """See `FeatureAtoms`; costs one more product with K."""
-        Q = self.Q[: self.rank]
-        q = new_direction(Q, self.K[a], self._tolerance)
-        if q is None or self.rank == len(self.Q):
+        Q, atom = self.Q[: self.rank], self.K[a]
+        q = atom - (Q @ atom) @ Q
+        # Once is not enough: what is left may be all rounding from the first time.
+        q -= (Q @ q) @ Q
+        left = np.linalg.norm(q)
+        if self.rank == len(self.Q) or not left > self._tolerance * np.linalg.norm(atom):
             return None
-        self.Q[self.rank] = q
+        self.Q[self.rank] = q / left
         self.rank += 1
-        return self._symv(1.0, self.K.T, q)
-
-
-def new_direction(Q, atom, tolerance):
-    """The unit part of an atom (n,) outside the orthonormal rows of Q, or None."""
-    q = atom - (Q @ atom) @ Q
-    # Once is not enough: what is left may be all rounding from the first time.
-    q -= (Q @ q) @ Q
-    left = np.linalg.norm(q)
-    return q / left if left > tolerance * np.linalg.norm(atom) else None
+        return self._symv(1.0, self.K.T, q / left)
 
 
 class GroupStep(NamedTuple):
@@ -382,34 +371,34 @@ class ActiveAtoms:
     """The active columns of a design with their QR factorization, columns in and out."""
 
     def __init__(self, A):
-        self.A = A
-        self.index = []
-        self._tolerance = base.rank_tolerance(A.dtype)
-        self._Q = np.empty((0, len(A)))
-        self._R = np.empty((0, 0))
+        self.A, self.index = A, []
+        self._Q, self._R = np.empty((len(A), 0)), np.empty((0, 0))
 
     def add(self, a):
         """Take in column a, unless it depends on the others."""
-        column = self.A[:, a]
-        q = new_direction(self._Q, column, self._tolerance)
-        if q is None:
+        k, tolerance = len(self.index), base.rank_tolerance(self.A.dtype)
+        if k == len(self.A):
             return False
-        k = len(self._Q)
-        Q, R = np.vstack([self._Q, q]), np.zeros((k + 1, k + 1))
-        R[:k, :k], R[:, k] = self._R, Q @ column
-        self._Q, self._R = Q, R
+        try:
+            if k:
+                self._Q, self._R = qr_insert(self._Q, self._R, self.A[:, a], k, "col", tolerance)
+            else:
+                self._Q, self._R = np.linalg.qr(self.A[:, [a]])
+        except np.linalg.LinAlgError:
+            return False
         self.index.append(a)
         return True
 
     def drop(self, j):
         """Let go of the j-th active column."""
-        Q, R = qr_delete(self._Q.T, self._R, j, which="col")
-        self._Q, self._R = np.ascontiguousarray(Q.T), R
+        Q, R = qr_delete(self._Q, self._R, j, which="col")
         del self.index[j]
+        # Of a square Q SciPy keeps all columns.
+        self._Q, self._R = Q[:, : len(self.index)], R[: len(self.index)]
 
     def fit(self, y):
         """Least squares coefficients, (k,), and the residual, (n,)."""
-        projections = self._Q @ y
-        left = y - projections @ self._Q
-        left -= (self._Q @ left) @ self._Q
+        projections = y @ self._Q
+        left = y - self._Q @ projections
+        left -= self._Q @ (left @ self._Q)
         return solve_triangular(self._R, projections, check_finite=False), left

@@ -11,6 +11,7 @@ the moment is projected onto the span of these points: T M T' with T = K_ZZ^+ K_
 """
 
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -22,6 +23,7 @@ from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from ..kernels.coordinate import contiguous
 from . import base
+from .cholesky import independent_rows
 
 # Rows worked on at once.
 BLOCK = 1024
@@ -63,20 +65,22 @@ class Novelty(base.Selector):
         """Pass over the rows in the order given; O(n size) kernel values a pass."""
         if self.threshold is not None:
             return novel_rows(kernel, X, self.threshold, size)
-        # One more than asked for is enough to know that a threshold is too low.
-        chosen = novel_rows(kernel, X, 0.0, size + 1)
-        low, high = np.log(least_threshold(np.float64)), 0.0
+
+        def solve(threshold, start):
+            # One more than asked for is enough to know that a threshold is too low.
+            return Novel(novel_rows(kernel, X, threshold, size + 1), threshold)
+
+        least, nothing = least_threshold(np.float64), Novel(base.as_indices([]), 1.0)
         # So many halvings of the log-threshold settle it to eight digits.
-        for _ in range(32 if len(chosen) > size else 0):
-            middle = (low + high) / 2
-            trial = novel_rows(kernel, X, np.exp(middle), size + 1)
-            if len(trial) < size:
-                high = middle
-            else:
-                low, chosen = middle, trial
-            if len(trial) == size:
-                break
-        return chosen[:size]
+        found = base.solution_of_size(solve, size, nothing, least, least / 2, steps=32)
+        return found.active[:size]
+
+
+class Novel(NamedTuple):
+    """Rows that are novel, in order, and the threshold."""
+
+    active: np.ndarray
+    threshold: float
 
 
 def novel_rows(kernel, X, threshold, size):
@@ -150,24 +154,6 @@ class NoveltyRule:
         xp = array_namespace(K)
         F = base.solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
         return F, diagonal - wide_row_squares(F.T)
-
-
-def independent_rows(H, floor, most=None):
-    """At most `most` rows outside the span of those before them, and their Cholesky factor.
-
-    H (n, n) is the Gram matrix of the parts of the rows outside a given span. A row is taken if
-    more than floor (n,) of its squared norm is also outside the rows taken before it.
-    """
-    chosen: list[int] = []
-    most = len(H) if most is None else min(most, len(H))
-    V, left = np.empty((most, len(H))), H.diagonal().copy()
-    for i in range(len(H)):
-        b = len(chosen)
-        if b < most and left[i] > floor[i]:
-            V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(left[i])
-            left -= V[b] ** 2
-            chosen.append(i)
-    return base.as_indices(chosen), np.tril(V[: len(chosen), chosen].T)
 
 
 class PreimageDictionary(base.Selector):

@@ -96,27 +96,17 @@ class TwoStage(base.Selector):
         return self.pool or max(MIN_POOL, POOL_PER_ATOM * size)
 
 
-def default_selector(n: int | None, size: int) -> "TwoStage":
+def default_selector(n: int | None, size: int) -> TwoStage:
     """How `size` landmarks of n rows are chosen by default; n is None for many rows.
 
     In less time than the fit takes that follows, which grows with n size^2. Full greedy within a
     pool of sqrt(n size) / 3 rows, from 300 to 2,000 and at least twice the size; from 300
     landmarks on random pivots among four times as many rows, and at least 2,000.
     """
-    return TwoStage(second=second_stage(size), pool=default_pool(n, size))
-
-
-def second_stage(size: int) -> base.Selector:
-    """The selector of the second stage for `size` landmarks."""
-    return FullGreedy() if size < MANY else RPCholesky()
-
-
-def default_pool(n: int | None, size: int) -> int:
-    """Rows among which the default chooses."""
     if size >= MANY:
-        return max(MIN_POOL, PIVOT_POOL * size)
+        return TwoStage(second=RPCholesky(), pool=max(MIN_POOL, PIVOT_POOL * size))
     most = MIN_POOL if n is None else isqrt(n * size) // 3
-    return max(2 * size, LEAST_POOL, min(MIN_POOL, most))
+    return TwoStage(second=FullGreedy(), pool=max(2 * size, LEAST_POOL, min(MIN_POOL, most)))
 
 
 class Uniform(base.Selector):

@@ -23,13 +23,11 @@ from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky, peak_signs, self_product
 from ..kernels import Kernel
 from . import base
+from .greedy import PENDING
 from .lasso import STEPS_PER_ATOM, lasso_path
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
 ANNEAL = 0.7
-# Rank-one terms that wait before they are subtracted as one GEMM: enough for GEMM to run at
-# full speed, few enough that the recurrences in between lose no digits.
-PENDING = 32
 
 
 class SparseBayes(base.Selector):
@@ -72,21 +70,34 @@ class SparseBayes(base.Selector):
 
     def fit(self, K: Array, counts: Array, size: int, center: bool = False) -> Any:
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
-        least = base.rank_tolerance(K.dtype)
-        K = K.astype(np.float64, copy=False)
+        least, total = base.rank_tolerance(K.dtype), counts.sum()
+        K, size = K.astype(np.float64, copy=False), min(size, len(K))
         if self.solver != "sequential":
             noise, pruning = self.noise, self.solver == "fixed-point"
             if noise is None:
                 # The first eigenvalue of the sample covariance that `size` directions leave out.
                 root = np.sqrt(counts)
                 values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
-                noise = max(values[min(size, len(K) - 1)], least * values[0]) / counts.sum()
+                noise = max(values[min(size, len(K) - 1)], least * values[0]) / total
             passes = self.max_iter or (1000 if pruning else 100)
             return all_at_once(K, counts, noise, passes, center, pruning)
-        steps = self.max_iter or 50 * min(size, len(K)) + 1000
-        if self.noise is None:
-            return anneal(K, counts, size, steps, center, least)
-        return sequential(K, counts, SparseModel(np.zeros(len(K)), self.noise), steps, center)
+        steps, empty = self.max_iter or 50 * size + 1000, np.zeros(len(K))
+        if self.noise is not None:
+            return sequential(K, counts, SparseModel(empty, self.noise), steps, center)
+
+        def solve(noise, start):
+            return sequential(K, counts, start._replace(noise=noise), steps, center)
+
+        # From the largest noise that has an atom; below the share `least` of it, the model would be
+        # one of the rounding of K.
+        mean, norm = K @ counts / total if center else 0, K.diagonal()
+        power, good = K**2 @ counts - total * np.square(mean), norm > 0
+        noise = (power[good] / norm[good]).max(initial=0) / total
+        first = SparseModel(empty, noise)
+        model = base.solution_of_size(solve, size, first, ANNEAL, least * noise, steps=24)
+        # Two weights can appear at one sigma^2: the smaller goes.
+        model.weights[model.active[size:]] = 0
+        return model
 
 
 class SparseModel(NamedTuple):
@@ -98,28 +109,7 @@ class SparseModel(NamedTuple):
     @property
     def active(self) -> np.ndarray:
         """Atoms with a weight, the largest first."""
-        order = np.argsort(-self.weights, kind="stable")
-        return order[: np.count_nonzero(self.weights)]
-
-
-def anneal(K, counts, size, max_iter, center=False, least=1e-11):
-    """The model with `size` weights, its sigma^2 found by annealing and bisection.
-
-    Below the share `least` of the first sigma^2 it would model the rounding of K.
-    """
-
-    def solve(noise, start):
-        return sequential(K, counts, start._replace(noise=noise), max_iter, center)
-
-    size, total, norm = min(size, len(K)), counts.sum(), K.diagonal()
-    mean = K @ counts / total if center else 0
-    power, good = K**2 @ counts - total * np.square(mean), norm > 0
-    noise = (power[good] / norm[good]).max(initial=0) / total
-    first = SparseModel(np.zeros(len(K)), noise)
-    model = base.solution_of_size(solve, size, first, ANNEAL, least * noise, steps=24)
-    # Two weights can appear at one sigma^2: the smaller goes.
-    model.weights[model.active[size:]] = 0
-    return model
+        return base.largest_first(self.weights)
 
 
 def sequential(K, counts, model, max_iter, center=False):
