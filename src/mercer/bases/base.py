@@ -170,9 +170,20 @@ class GramBasis(Basis):
         forms_matrix : bool
             Whether G is formed where it fits half of the budget, for solvers that read its rows.
         """
-        working = copy(self)
+        working = self._working(reserve, keeps_tiles, forms_matrix)
         working.checkpoint = checkpoint
-        yield working
+        try:
+            yield working
+        finally:
+            working._close()
+
+    def _working(self, reserve: int, keeps_tiles: bool, forms_matrix: bool) -> "GramBasis":
+        """The copy for a session."""
+        return copy(self)
+
+    def _close(self) -> None:
+        """Let go of work arrays at the end of a session."""
+        return
 
     @property
     def at_hand(self) -> bool:

@@ -1,7 +1,6 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -180,14 +179,7 @@ class PointGram(GramBasis, PointBasis):
 
     noun = "points"
 
-    @contextmanager
-    def session(
-        self,
-        reserve: int = 0,
-        checkpoint: Any = None,
-        keeps_tiles: bool = True,
-        forms_matrix: bool = False,
-    ) -> "Iterator[GramBasis]":
+    def _working(self, reserve: int, keeps_tiles: bool, forms_matrix: bool) -> GramBasis:
         """The points with tiles that are kept between products while they fit the budget."""
         engine, working = self.engine, WorkingGram.__new__(WorkingGram)
         # A device says itself when it is full; nothing is short for few points.
@@ -200,12 +192,8 @@ class PointGram(GramBasis, PointBasis):
                 advice = "Ask for fewer components, or use basis='landmarks'. "
                 raise too_little(engine.memory, reserve + tile, what, advice)
             engine = engine.with_memory(engine.memory - reserve)
-        state = {"engine": engine, "checkpoint": checkpoint, "keeps": keeps_tiles}
-        vars(working).update(vars(self) | state)
-        try:
-            yield working.formed() if forms_matrix else working
-        finally:
-            working.close()
+        vars(working).update(vars(self) | {"engine": engine, "keeps": keeps_tiles})
+        return working.formed() if forms_matrix else working
 
     @property
     def draft(self) -> Any:  # type: ignore[override]
@@ -362,17 +350,15 @@ class WorkingGram(PointGram):
         if self.engine.device is not None or held > min(memory // 2, memory - tile):
             return self
         K = self.engine.with_memory(memory - held).fill(self.pairs, np.empty((n, n), self.dtype))
-        matrix = PrecomputedBasis(K, self.engine)
-        matrix.checkpoint = self.checkpoint
-        return matrix
+        return PrecomputedBasis(K, self.engine)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Let go of tiles and prepared rows, those of drafts too."""
         for name in ("pairs", "store"):
             vars(self).pop(name, None)
         draft = vars(self).pop("draft", None)
         if draft is not None:
-            draft.close()
+            draft._close()
 
 
 def column_parts(columns: int, d: int, engine: Any) -> list[slice]:
