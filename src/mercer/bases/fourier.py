@@ -501,12 +501,9 @@ def row_range(X) -> np.ndarray:
 
 def split_pairs(parts, b: int):
     """Real columns from complex ones that hold two each, (n, b)."""
-    if isinstance(parts[0], np.ndarray):
-        return np.ascontiguousarray(np.concatenate(parts, axis=1)).view(float)[:, :b]
-    import torch
-
-    pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
-    return pairs.reshape(pairs.shape[0], -1)[:, :b]
+    xp = array_namespace(parts[0])
+    whole = xp.concat(parts, axis=1)
+    return xp.stack([xp.real(whole), xp.imag(whole)], axis=2).reshape(len(whole), -1)[:, :b]
 
 
 def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:

@@ -83,22 +83,21 @@ class PointBasis(Basis):
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
-        # Wide landmarks are prepared a few at a time; sums over coordinates take dense ones.
-        room = self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1])
-        whole = is_sparse(X) and not isinstance(pairs, DirectPairs)
-        parts = row_blocks(self.size, self.size if whole else max(16, room))
+        # Wide landmarks are prepared a few at a time; sums over coordinates make dense rows of
+        # sparse ones, and factors do not.
+        few = max(16, self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1]))
+        direct = isinstance(pairs, DirectPairs)
+        parts = row_blocks(self.size, few if direct or not is_sparse(X) else self.size)
 
         def coordinates(block):
-            K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
-            first = block.indices(X.shape[0])[0]
-            step = max(16, room) if is_sparse(X) and not whole else len(K)
-            if len(parts) == 1 and len(K) <= step:
-                K = pairs.tile(block, parts[0], K)
-            else:
-                for rows in row_blocks(len(K), step):
-                    left = slice(first + rows.start, first + rows.stop)
-                    for part in parts:
-                        K[rows, part] = pairs.tile(left, part, K[rows, part])
+            first, last, _ = block.indices(X.shape[0])
+            K = self.engine.empty((last - first, self.size), dtype)
+            for rows in row_blocks(last - first, few if direct and is_sparse(X) else len(K)):
+                for part in parts:
+                    target = K[rows, part]
+                    tile = pairs.tile(slice(first + rows.start, first + rows.stop), part, target)
+                    if tile is not target:
+                        K[rows, part] = tile
             return K if W is None else times_few(K, W)
 
         return coordinates

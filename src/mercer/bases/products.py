@@ -96,4 +96,3 @@ class ProductGram(PointGram):
 
     def _rows_at(self, index: Array) -> Any:
         return self.kernel.embed(rows_of(some_of(self.points, index), slice(None), np.float64))
-

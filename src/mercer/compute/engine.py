@@ -185,8 +185,9 @@ class TiledEngine:
         A fourth of the budget goes to tiles in flight, so that most of it can keep
         tiles; the whole of it when that would force tiny tiles.
         """
+        few = pairs.shape[0] * pairs.shape[1] <= ALONE
         for share in (4, 1):
-            for threads in dict.fromkeys((self.threads, 1)):
+            for threads in (1,) if few else dict.fromkeys((self.threads, 1)):
                 for side in self.sides:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
@@ -215,8 +216,6 @@ class TiledEngine:
         array of shape (n, b)
         """
         side, threads = self.tiling(pairs)
-        if pairs.shape[0] * pairs.shape[1] <= ALONE:
-            threads = 1
         V = self.asarray(V, pairs.dtype)
         if pairs.symmetric:
             return self._symmetric(pairs, V, side, threads, store or TileStore())
@@ -289,9 +288,7 @@ class TiledEngine:
     def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
         side, threads = self.tiling(pairs)
-        if pairs.shape[0] * pairs.shape[1] <= ALONE:
-            threads = 1
-        elif pairs.symmetric:
+        if pairs.symmetric and pairs.shape[0] ** 2 > ALONE:
             # Smaller tiles leave out more of the half that is mirrored, and are slower.
             parts = max(MIRROR_PARTS, math.isqrt(6 * threads))
             side = min(side, max(self.mirror_side, -(-pairs.shape[0] // parts)))
