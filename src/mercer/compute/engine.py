@@ -215,35 +215,31 @@ class TiledEngine:
         -------
         array of shape (n, b)
         """
+        (n, m), b, symmetric = pairs.shape, V.shape[1], pairs.symmetric
         side, threads = self.tiling(pairs)
-        V = self.asarray(V, pairs.dtype)
-        if pairs.symmetric:
-            return self._symmetric(pairs, V, side, threads, store or TileStore())
-        return self._rectangular(pairs, V, side, threads)
-
-    def _symmetric(self, pairs, V, side, threads, store):
-        n, b = pairs.shape[0], V.shape[1]
-        if n * n > ALONE:
-            # Enough tiles that no thread waits long for the last one.
-            side = min(side, max(self.small_side, -(-n // (4 * threads))))
-        side = min(side, n)
-        blocks = row_blocks(n, side)
-        tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
+        V, store = self.asarray(V, pairs.dtype), store or TileStore()
+        # Every thread gets rows, and of a triangle enough tiles that none waits long for the last
+        # one; but blocks wide enough to be worth preparing columns for.
+        block = side if n * m <= ALONE else -(-n // (4 * threads if symmetric else threads))
+        blocks = row_blocks(n, min(side, max(self.small_side, block)))
+        across = blocks if symmetric else row_blocks(m, side)
+        tiles = [(i, j) for i in range(len(blocks)) for j in range(symmetric * i, len(across))]
         total, turns = self.zeros((n, b)), Turns()
         summing = store.weights is not None and store.sums is None
         square: list[float] = []
-        sums = self.zeros((n,))
+        sums = self.zeros((n if summing else 0,))
         w: Any = self.asarray(store.weights) if summing else None
         even = summing and bool((store.weights == 1).all())
 
-        def add(block, part, numbers):
-            total[block] += part
-            sums[block] += numbers
+        def add(rows, part, numbers):
+            total[rows] += part
+            if summing:
+                sums[rows] += numbers
 
         def work(tiles):
-            scratch = self.empty((side, side), pairs.dtype)
+            scratch = self.empty((min(side, n), min(side, m)), pairs.dtype)
             for i, j in tiles:
-                rows, columns = blocks[i], blocks[j]
+                rows, columns = blocks[i], across[j]
                 T = store.tiles.get((i, j))
                 if T is None:
                     shape = (rows.stop - rows.start, columns.stop - columns.start)
@@ -252,38 +248,19 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if reserved is not None:
                         store.tiles[i, j] = T
-                squares, across, down = 0.0, 0.0, 0.0
+                squares, right, down = 0.0, 0.0, 0.0
                 if summing:
-                    squares, across, down = tile_sums(T, w[rows], w[columns], even)
+                    squares, right, down = tile_sums(T, w[rows], w[columns], even)
                 square.append((1 if i == j else 2) * squares)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
-                turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
-                if i != j:
+                turns.add(i, j, partial(add, rows, times_few(T, V[columns]), right))
+                if symmetric and i != j:
                     turns.add(j, i, partial(add, columns, times_few(T.T, V[rows]), down))
 
         self._share(tiles, work, threads, turns)
         if summing:
             store.sums = math.fsum(square), to_numpy(sums)
         return total
-
-    def _rectangular(self, pairs, V, side, threads):
-        n, m = pairs.shape
-        columns = row_blocks(m, side)
-        out = self.empty((n, V.shape[1]))
-
-        def work(strips):
-            scratch = self.empty((side, side), pairs.dtype)
-            for i in strips:
-                total = self.zeros((i.stop - i.start, V.shape[1]))
-                for j in columns:
-                    T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
-                    total += times_few(T, V[j])
-                out[i] = total
-
-        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
-        strip = min(side, max(self.small_side, -(-n // threads)))
-        self._share(row_blocks(n, strip), work, threads)
-        return out
 
     def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""

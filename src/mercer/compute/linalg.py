@@ -304,7 +304,8 @@ class OneThread:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._holders: WeakSet[OneThread.Holder] = WeakSet()
-        self._before: list[int] | None = None
+        #: Libraries that have more than one thread when nobody holds them, and how many.
+        self._before: list[tuple[Any, int]] | None = None
 
     @contextmanager
     def __call__(self) -> Any:
@@ -320,21 +321,18 @@ class OneThread:
                 self._holders.add(holder)
                 if self._before is None:
                     # What threadpoolctl's `limit` does, which describes every library on the way.
-                    self._before = [library.num_threads for library in libraries()]
-                    self._set([1] * len(self._before), self._before)
+                    threads = [(library, library.num_threads) for library in libraries()]
+                    self._before = [(library, n) for library, n in threads if n != 1]
+                    for library, _ in self._before:
+                        library.set_num_threads(1)
             yield
         finally:
             with self._lock:
                 self._holders.discard(holder)
-                if self._before is not None and not self._holders:
-                    self._set(self._before, self._before)
+                if not self._holders:
+                    for library, n in self._before or ():
+                        library.set_num_threads(n)
                     self._before = None
-
-    @staticmethod
-    def _set(threads, before):
-        for library, count, plain in zip(libraries(), threads, before, strict=True):
-            if plain != 1:
-                library.set_num_threads(count)
 
 
 @cache
