@@ -186,9 +186,9 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
     """The quickest whitening for the moments of n rows, of which X are some.
 
     n is None where they were not counted; they are then many.
-    By a Cholesky factor where landmarks are far from dependent, over those landmarks that are worth
-    their work where rows are many; else by eigenvectors. Never by a Cholesky factor where it would
-    have to divide by rounding: smooth kernels are numerically rank-deficient.
+    By a Cholesky factor over those landmarks that are no sums of others to rounding, and where rows
+    are many over those that are worth their work; else by eigenvectors. Never by a Cholesky factor
+    where it would have to divide by rounding: smooth kernels are numerically rank-deficient.
     """
     whitening = quickest(basis, X, n)
     if basis.precision(X) != np.float32:
@@ -204,20 +204,18 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
     """`choose_whitening` before directions are left out that single precision cannot resolve."""
-    m, double = basis.size, basis.precision(X) == np.float64
+    m = basis.size
     if not isinstance(basis, PointBasis):
         return Whitening(m, basis.whitener(np.float64))
     many = n is None or n >= MANY_ROWS * max(m, JUDGES)
     G = basis.kernel_matrix()
-    if (
-        basis.engine.device is None
-        and basis.kernel.definite
-        and (many or (double and X.shape[0] >= SOME_ROWS * m))
-    ):
+    # Several parts round more than eigenvectors do, which take little time for few landmarks.
+    parts_serve = many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m)
+    if basis.engine.device is None and basis.kernel.definite:
         with basis.engine.single_blas():
             order, L = worthwhile(basis, G, X if many else X[:0])
-            whitening = in_parts(G, L, order) if double else None
-            if whitening is not None:
+            whitening = in_parts(G, L, order) if basis.precision(X) == np.float64 else None
+            if whitening is not None and (parts_serve or len(whitening.parts) == 1):
                 return whitening
             if order.size:
                 few = basis.subset(order)
@@ -269,7 +267,9 @@ def in_parts(G: np.ndarray, L: np.ndarray, order: np.ndarray) -> CholeskyWhiteni
         if not count:
             return None
         part = slice(start, start + count)
-        cuts.append((part, -L[part, part] @ inverse[part, :start], float(sure[count - 1])))
+        # Its Frobenius norm bounds the largest eigenvalue of G^{-1} more closely than its trace.
+        most = norm * float(np.linalg.norm(self_product(inverse[part, part])))
+        cuts.append((part, -L[part, part] @ inverse[part, :start], most))
         start += count
         norm = float(np.square(L[start:, start:]).sum())
     parts, steps, conditions = zip(*cuts, strict=True)
