@@ -33,8 +33,6 @@ if sys.platform != "win32":
 ALONE = 700**2
 # Rows of a tile that are summed at once: in the cache, and on a device a step that is long enough.
 SUMMED_ROWS, SUMMED_ON_DEVICE = 32, 1024
-# Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
-MIRROR_PARTS = 4
 # Matrices of a basis's size beside one a thread while moments are summed, and in all while the
 # small eigenproblem is solved.
 MERGED_PARTS, SMALL_MATRICES = 3, 9
@@ -133,8 +131,6 @@ class TiledEngine:
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
     small_side: int
-    #: Side below which what a tile of the mirrored half saves is less than the calls for it.
-    mirror_side: int
     #: Rows of a streamed block.
     stream_block = 1024
 
@@ -218,10 +214,7 @@ class TiledEngine:
         (n, m), b, symmetric = pairs.shape, V.shape[1], pairs.symmetric
         side, threads = self.tiling(pairs)
         V, store = self.asarray(V, pairs.dtype), store or TileStore()
-        # Every thread gets rows, and of a triangle enough tiles that none waits long for the last
-        # one; but blocks wide enough to be worth preparing columns for.
-        block = side if n * m <= ALONE else -(-n // (4 * threads if symmetric else threads))
-        blocks = row_blocks(n, min(side, max(self.small_side, block)))
+        blocks = row_blocks(n, self._block_rows(pairs, side, threads))
         across = blocks if symmetric else row_blocks(m, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(symmetric * i, len(across))]
         total, turns = self.zeros((n, b)), Turns()
@@ -262,13 +255,22 @@ class TiledEngine:
             store.sums = math.fsum(square), to_numpy(sums)
         return total
 
+    def _block_rows(self, pairs: Any, side: int, threads: int) -> int:
+        """Rows of a tile: every thread gets some, of a triangle so that none waits long.
+
+        But enough to be worth preparing columns for.
+        """
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            return side
+        share = -(-pairs.shape[0] // (4 * threads if pairs.symmetric else threads))
+        return min(side, max(self.small_side, share))
+
     def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
         side, threads = self.tiling(pairs)
-        if pairs.symmetric and pairs.shape[0] ** 2 > ALONE:
-            # Smaller tiles leave out more of the half that is mirrored, and are slower.
-            parts = max(MIRROR_PARTS, math.isqrt(6 * threads))
-            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // parts)))
+        if pairs.symmetric:
+            # Smaller tiles leave out more of the half that is mirrored.
+            side = self._block_rows(pairs, side, threads)
         rows, columns = (row_blocks(size, side) for size in pairs.shape)
         tiles = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
         direct = out.dtype == pairs.dtype
@@ -303,9 +305,6 @@ class TiledEngine:
         Parts are added in the order of the rows, so that the sum is the same for any number of
         threads, and memory does not grow with n.
         """
-        if n <= rows:
-            with one_thread(), np.errstate(**QUIET):
-                return function(slice(0, n)) if n else None
         total, turns = None, Turns()
 
         def work(blocks):
@@ -374,7 +373,7 @@ class LocalEngine(TiledEngine):
 
     # About 1024 keeps a tile inside the cache and the small GEMMs efficient; below 64 the overhead
     # of Python per tile takes over.
-    sides, small_side, mirror_side = (1024, 512, 256, 128, 64), 192, 256
+    sides, small_side = (1024, 512, 256, 128, 64), 192
 
     def __init__(self, memory: int, threads: int | None = None, on_tiles: Callable | None = None):
         self.memory = memory

@@ -9,7 +9,7 @@ threaded `dsyrk`, and the Cholesky factorization that calls it, crash beyond 8,0
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -35,7 +35,7 @@ PANEL, STRIP = 1024, 1024
 FEW_COLUMNS = 4096
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
 REFLECTORS = 64
-# The name of threads in which NumPy works.
+# What the names of threads in which NumPy works begin with.
 WORKER = "mercer-linalg"
 
 
@@ -204,27 +204,19 @@ def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
     # Only the main thread sees signals.
     if not is_long or threading.current_thread() is not threading.main_thread():
         return work(*arguments)
-    outcome: Any = Future()
-    context, done = copy_context(), threading.Event()
-
-    def call():
-        try:
-            outcome.set_result(context.run(work, *arguments))
-        except BaseException as error:
-            outcome.set_exception(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=call, name=WORKER).start()
-    # Not by `join`: interrupted there, a thread counts as ended (CPython 3.11 and 3.12).
-    while not done.wait(0.1):  # where the system does not wake it for signals
+    pool = ThreadPoolExecutor(1, WORKER)
+    outcome = pool.submit(copy_context().run, work, *arguments)
+    pool.shutdown(wait=False)
+    # With a limit, for systems that do not wake it for signals.
+    while not wait([outcome], 0.1).done:
         pass
+    pool.shutdown()
     return outcome.result()
 
 
 def still_working() -> bool:
     """Whether a call that was interrupted has not returned yet."""
-    return any(thread.name == WORKER for thread in threading.enumerate())
+    return any(thread.name.startswith(WORKER) for thread in threading.enumerate())
 
 
 def self_product(A: Array) -> Array:
