@@ -23,7 +23,7 @@ from mercer import (
     StreamingKernelPCA,
 )
 from mercer.bases import BASES, FourierBasis, FourierGrid
-from mercer.bases.fourier import frequency_sums
+from mercer.bases.fourier import SharedGrid, frequency_sums
 from mercer.bases.fourier_grid import (
     choose_frequencies,
     density_at_zero,
@@ -401,10 +401,9 @@ def test_several_kernels_on_one_grid():
     """One pass over the rows serves all widths: t depends on gamma through the weights only."""
     X = cloud(300, 2)
     recipe, kernels = FourierGrid(tol=1e-8), [RBF(gamma=g) for g in (0.05, 0.5, 3.0)]
-    bases = recipe.for_kernels(kernels, recipe.box_of(X), ENGINE)
-    widest = max(bases, key=lambda basis: basis.size)
-    sums = widest.moments(X)
-    for basis, kernel in zip(bases, kernels, strict=True):
+    shared = SharedGrid.of(recipe, kernels, X, ENGINE)
+    sums = shared.sums
+    for basis, kernel in zip(shared.bases, kernels, strict=True):
         part = sums.trimmed(basis.frequencies.reach)
         assert part.sums.shape == basis.moment_modes
         np.testing.assert_allclose(part.sums, basis.moments(X).sums, atol=2 * sums.error)

@@ -146,7 +146,7 @@ def whole(pairs):
 
 
 def test_tiling_stays_inside_the_budget_and_uses_it():
-    pairs = gram()
+    pairs = gram(800)
     for memory in (10**5, 10**6, 10**7, 10**8, 10**9):
         side, threads = LocalEngine(memory, 4).tiling(pairs)
         assert threads * pairs.tile_bytes(side) <= memory

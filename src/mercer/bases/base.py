@@ -106,12 +106,11 @@ class Basis(ABC):
     def product_rows(self, X: Array, columns: int = 1) -> int:
         """Rows a block may have so that every thread stays in the budget, for W of `columns`."""
         width = 8 * (self._row_floats() + 5 * X.shape[1])  # copies that kernels prepare
-        rows = self.engine.memory // (2 * self.engine.threads * width)
-        if rows < 1:
-            least = 2 * self.engine.threads * width
+        memory, each = self.engine.memory, 2 * self.engine.threads * width
+        if memory < each:
             what = f"one row of the kernel against {self.size} basis vectors"
-            raise too_little(self.engine.memory, least, what)
-        return int(min(rows, self.engine.stream_block))
+            raise too_little(memory, each, what)
+        return int(min(memory // each, self.engine.stream_block))
 
     def _row_floats(self) -> int:
         """Peak floats held per row while `block_products` works on it."""
@@ -170,9 +169,20 @@ class GramBasis(Basis):
         forms_matrix : bool
             Whether G is formed where it fits half of the budget, for solvers that read its rows.
         """
-        working = copy(self)
+        working = self._working(reserve, keeps_tiles, forms_matrix)
         working.checkpoint = checkpoint
-        yield working
+        try:
+            yield working
+        finally:
+            working._close()
+
+    def _working(self, reserve: int, keeps_tiles: bool, forms_matrix: bool) -> "GramBasis":
+        """The copy for a session."""
+        return copy(self)
+
+    def _close(self) -> None:
+        """Let go of work arrays at the end of a session."""
+        return
 
     @property
     def at_hand(self) -> bool:

@@ -122,18 +122,6 @@ class FourierGrid(BasisRecipe):
         (frequencies,) = choose_frequencies([kernel], box, tol, most, self.margin == "all")
         return FourierBasis(kernel, frequencies, engine, tol)
 
-    def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:
-        """A basis for each of several kernels on one spacing: one pass over rows serves all.
-
-        The trigonometric moments of the widest basis, `trimmed`, are those of the others.
-        """
-        for kernel in kernels:
-            self.check(kernel, len(box))
-        most, everywhere = most_frequencies(engine, len(box)), self.margin == "all"
-        grids = choose_frequencies(kernels, box, self.tol, most, everywhere)
-        pairs = zip(kernels, grids, strict=True)
-        return [FourierBasis(kernel, grid, engine, self.tol) for kernel, grid in pairs]
-
     def box_of(self, X: Array) -> np.ndarray:
         """The box given, or that of the rows of X with the margin, (d, 2)."""
         if self.box is None:
@@ -188,10 +176,15 @@ class SharedGrid(BasisRecipe):
 
     @classmethod
     def of(cls, grid: FourierGrid, kernels, X, engine) -> "SharedGrid":
-        """One pass over the rows of X."""
-        bases = grid.for_kernels(kernels, grid.box_of(X), engine)
-        widest = max(bases, key=lambda basis: basis.size)
-        return cls(bases, widest.moments(X))
+        """A basis for each kernel, all on one spacing, and one pass over the rows of X."""
+        box = grid.box_of(X)
+        for kernel in kernels:
+            grid.check(kernel, len(box))
+        most, everywhere = most_frequencies(engine, len(box)), grid.margin == "all"
+        chosen = choose_frequencies(kernels, box, grid.tol, most, everywhere)
+        pairs = zip(kernels, chosen, strict=True)
+        bases = [FourierBasis(kernel, one, engine, grid.tol) for kernel, one in pairs]
+        return cls(bases, max(bases, key=lambda basis: basis.size).moments(X))
 
     def build(self, kernel, X, engine, rng, n_components=None):
         """The basis of one of the kernels, with the moments of the rows."""
@@ -501,12 +494,9 @@ def row_range(X) -> np.ndarray:
 
 def split_pairs(parts, b: int):
     """Real columns from complex ones that hold two each, (n, b)."""
-    if isinstance(parts[0], np.ndarray):
-        return np.ascontiguousarray(np.concatenate(parts, axis=1)).view(float)[:, :b]
-    import torch
-
-    pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
-    return pairs.reshape(pairs.shape[0], -1)[:, :b]
+    xp = array_namespace(parts[0])
+    whole = xp.concat(parts, axis=1)
+    return xp.stack([xp.real(whole), xp.imag(whole)], axis=2).reshape(len(whole), -1)[:, :b]
 
 
 def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -84,22 +83,21 @@ class PointBasis(Basis):
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
-        # Wide landmarks are prepared a few at a time; sums over coordinates take dense ones.
-        room = self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1])
-        whole = is_sparse(X) and not isinstance(pairs, DirectPairs)
-        parts = row_blocks(self.size, self.size if whole else max(16, room))
+        # Wide landmarks are prepared a few at a time; sums over coordinates make dense rows of
+        # sparse ones, and factors do not.
+        few = max(16, self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1]))
+        direct = isinstance(pairs, DirectPairs)
+        parts = row_blocks(self.size, few if direct or not is_sparse(X) else self.size)
 
         def coordinates(block):
-            K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
-            first = block.indices(X.shape[0])[0]
-            step = max(16, room) if is_sparse(X) and not whole else len(K)
-            if len(parts) == 1 and len(K) <= step:
-                K = pairs.tile(block, parts[0], K)
-            else:
-                for rows in row_blocks(len(K), step):
-                    left = slice(first + rows.start, first + rows.stop)
-                    for part in parts:
-                        K[rows, part] = pairs.tile(left, part, K[rows, part])
+            first, last, _ = block.indices(X.shape[0])
+            K = self.engine.empty((last - first, self.size), dtype)
+            for rows in row_blocks(last - first, few if direct and is_sparse(X) else len(K)):
+                for part in parts:
+                    target = K[rows, part]
+                    tile = pairs.tile(slice(first + rows.start, first + rows.stop), part, target)
+                    if tile is not target:
+                        K[rows, part] = tile
             return K if W is None else times_few(K, W)
 
         return coordinates
@@ -180,14 +178,7 @@ class PointGram(GramBasis, PointBasis):
 
     noun = "points"
 
-    @contextmanager
-    def session(
-        self,
-        reserve: int = 0,
-        checkpoint: Any = None,
-        keeps_tiles: bool = True,
-        forms_matrix: bool = False,
-    ) -> "Iterator[GramBasis]":
+    def _working(self, reserve: int, keeps_tiles: bool, forms_matrix: bool) -> GramBasis:
         """The points with tiles that are kept between products while they fit the budget."""
         engine, working = self.engine, WorkingGram.__new__(WorkingGram)
         # A device says itself when it is full; nothing is short for few points.
@@ -200,12 +191,8 @@ class PointGram(GramBasis, PointBasis):
                 advice = "Ask for fewer components, or use basis='landmarks'. "
                 raise too_little(engine.memory, reserve + tile, what, advice)
             engine = engine.with_memory(engine.memory - reserve)
-        state = {"engine": engine, "checkpoint": checkpoint, "keeps": keeps_tiles}
-        vars(working).update(vars(self) | state)
-        try:
-            yield working.formed() if forms_matrix else working
-        finally:
-            working.close()
+        vars(working).update(vars(self) | {"engine": engine, "keeps": keeps_tiles})
+        return working.formed() if forms_matrix else working
 
     @property
     def draft(self) -> Any:  # type: ignore[override]
@@ -362,17 +349,15 @@ class WorkingGram(PointGram):
         if self.engine.device is not None or held > min(memory // 2, memory - tile):
             return self
         K = self.engine.with_memory(memory - held).fill(self.pairs, np.empty((n, n), self.dtype))
-        matrix = PrecomputedBasis(K, self.engine)
-        matrix.checkpoint = self.checkpoint
-        return matrix
+        return PrecomputedBasis(K, self.engine)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Let go of tiles and prepared rows, those of drafts too."""
         for name in ("pairs", "store"):
             vars(self).pop(name, None)
         draft = vars(self).pop("draft", None)
         if draft is not None:
-            draft.close()
+            draft._close()
 
 
 def column_parts(columns: int, d: int, engine: Any) -> list[slice]:

@@ -13,17 +13,16 @@ do, and for some rows it gives what every p would lose. Moments of n rows cost n
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, block_diag
+from scipy.linalg import block_diag
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from ..compute import Array, on_device_of, to_numpy
-from ..compute.linalg import cholesky, eigh, self_product, solve_triangular
+from ..compute.linalg import self_product, solve_triangular
 from .base import Basis
 from .points import PointBasis
 
@@ -32,16 +31,12 @@ from .points import PointBasis
 LATE_CONDITION = 1e8
 # Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
-# Observed ratios of a squared pivot to the smallest eigenvalue of the landmarks up to it. 0 tries
-# all landmarks, for which the bound on the condition often holds.
-PIVOT_MARGINS = (0.0, 10.0, 30.0, 100.0)
 
 # With so many rows for each landmark, it pays to search for landmarks to leave out.
 MANY_ROWS = 20
 # Rows on which the loss of leaving out landmarks is measured, and the fewest that are enough.
 JUDGES, LEAST_JUDGES = 1000, 200
-# With so many rows for each landmark, parts take less time than eigenvectors; with fewer than
-# LEAST_JUDGES landmarks, eigenvectors take little time.
+# With so many rows for each landmark, parts take less time than eigenvectors.
 SOME_ROWS = 2
 # Largest loss by landmarks that are left out, as a share of the energy: eigenvalues are those of
 # all landmarks.
@@ -191,9 +186,9 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
     """The quickest whitening for the moments of n rows, of which X are some.
 
     n is None where they were not counted; they are then many.
-    By a Cholesky factor where landmarks are far from dependent, over those landmarks that are worth
-    their work where rows are many; else by eigenvectors. Never by a Cholesky factor where it would
-    have to divide by rounding: smooth kernels are numerically rank-deficient.
+    By a Cholesky factor over those landmarks that are no sums of others to rounding, and where rows
+    are many over those that are worth their work; else by eigenvectors. Never by a Cholesky factor
+    where it would have to divide by rounding: smooth kernels are numerically rank-deficient.
     """
     whitening = quickest(basis, X, n)
     if basis.precision(X) != np.float32:
@@ -209,25 +204,22 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
     """`choose_whitening` before directions are left out that single precision cannot resolve."""
-    m, double = basis.size, basis.precision(X) == np.float64
-    many = n is None or n >= MANY_ROWS * max(m, JUDGES)
+    m = basis.size
     if not isinstance(basis, PointBasis):
         return Whitening(m, basis.whitener(np.float64))
+    many = n is None or n >= MANY_ROWS * max(m, JUDGES)
     G = basis.kernel_matrix()
-    if basis.engine.device is None and basis.kernel.definite and (many or double):
+    # Several parts round more than eigenvectors do, which take little time for few landmarks.
+    parts_serve = many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m)
+    if basis.engine.device is None and basis.kernel.definite:
         with basis.engine.single_blas():
-            if not many:
-                with suppress(LinAlgError):
-                    whitening = in_parts(G, cholesky(G, lower=True, check_finite=False))
-                    if whitening is not None and len(whitening.parts) == 1:
-                        return whitening
-            if many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m):
-                order, L = worthwhile(basis, G, X)
-                whitening = in_parts(G, L, order) if double else None
-                if whitening is not None:
-                    return whitening
-                if order.size:
-                    return Whitening(m, scaled(G[np.ix_(order, order)], rounding_of(G)), order)
+            order, L = worthwhile(basis, G, X if many else X[:0])
+            whitening = in_parts(G, L, order) if basis.precision(X) == np.float64 else None
+            if whitening is not None and (parts_serve or len(whitening.parts) == 1):
+                return whitening
+            if order.size:
+                few = basis.subset(order)
+                return Whitening(m, few.whitener(np.float64, G[np.ix_(order, order)]), order)
     return Whitening(m, basis.whitener(np.float64, G))
 
 
@@ -237,9 +229,11 @@ def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, 
     Those that are sums of others to rounding are left out, and those without which some rows of X
     lose no more than with all.
     """
-    L, order, rank, _ = dpstrf(G, tol=rounding_of(G), lower=1)
+    # Eigenvalues up to m eps times the largest row sum are rounding.
+    rounding = len(G) * EPS * float(np.abs(G).sum(axis=0).max())
+    L, order, rank, _ = dpstrf(G, tol=rounding, lower=1)
     order, L = order[:rank] - 1, np.tril(L[:rank, :rank])
-    rows = X[:: -(-X.shape[0] // JUDGES)]
+    rows = X[:: max(1, -(-X.shape[0] // JUDGES))]
     if rows.shape[0] < LEAST_JUDGES or not order.size:
         return order, L
     energy = float(basis.kernel.diag(rows).sum())
@@ -250,67 +244,37 @@ def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, 
     return order[:p], L[:p, :p]
 
 
-def in_parts(
-    G: np.ndarray, L: np.ndarray, order: np.ndarray | None = None
-) -> CholeskyWhitening | None:
+def in_parts(G: np.ndarray, L: np.ndarray, order: np.ndarray) -> CholeskyWhitening | None:
     """Whitening by a Cholesky factor, ``G[order][:, order] = L L'``; None where no parts serve.
 
     The leading part of L^{-1} is the inverse of the leading part of L, and the last that of the
-    rest.
+    rest. A part is as long as the squares of the inverse, which add up to more than the largest
+    eigenvalue of G^{-1}, are sure of its condition.
     """
     pivots = np.square(np.diagonal(L))
     if not pivots.size or not ORDINARY[0] < pivots.min() <= pivots.max() < ORDINARY[1]:
         return None
-    p = len(L)
-    minor = G if order is None else G[np.ix_(order, order)]
+    p, minor = len(L), G[np.ix_(order, order)]
     inverse, _ = dtrtri(L, lower=1)
     cuts, start = [], 0
+    # At least the largest eigenvalue of what is left: later its trace.
+    norm = float(np.abs(minor).sum(axis=0).max())
     while start < p:
         rest = slice(start, p)
-        # At least the largest eigenvalue of what is left.
-        size = np.abs(L[rest, rest]) if start else np.abs(minor)
-        norm = float(size.sum(axis=0).max())
-        if start:
-            norm = float(min(norm * size.sum(axis=1).max(), np.square(size).sum()))
-        count, most = leading_part(pivots[rest], inverse[rest, rest], norm)
+        squares = np.einsum("ij,ij->i", inverse[rest, rest], inverse[rest, rest])
+        sure = norm * np.cumsum(squares)
+        count = int(np.searchsorted(sure, LATE_CONDITION, side="right"))
         if not count:
             return None
         part = slice(start, start + count)
+        # Its Frobenius norm bounds the largest eigenvalue of G^{-1} more closely than its trace.
+        most = norm * float(np.linalg.norm(self_product(inverse[part, part])))
         cuts.append((part, -L[part, part] @ inverse[part, :start], most))
         start += count
+        norm = float(np.square(L[start:, start:]).sum())
     parts, steps, conditions = zip(*cuts, strict=True)
     trace = float(np.trace(minor))
     return CholeskyWhitening(len(G), inverse.T, order, 0.0, parts, steps, conditions, trace)
-
-
-def leading_part(pivots: np.ndarray, inverse: np.ndarray, norm: float) -> tuple[int, float]:
-    """How many of the first landmarks can be whitened late, and a bound of their condition.
-
-    As many as have pivots of the usual size, or some larger, or else as the squares of the inverse,
-    which add up to more than the largest, are sure of.
-    """
-    for margin in PIVOT_MARGINS:
-        first = int(np.sum(pivots * LATE_CONDITION >= margin * norm))
-        leading = inverse[:first, :first]
-        # |G^{-1}|_F is at least the largest eigenvalue of G^{-1}.
-        most = norm * float(np.linalg.norm(self_product(leading)))
-        if first and most <= LATE_CONDITION:
-            return first, most
-    sure = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
-    first = int(np.searchsorted(sure, LATE_CONDITION, side="right"))
-    return first, float(sure[first - 1]) if first else 0.0
-
-
-def rounding_of(G: np.ndarray) -> float:
-    """Eigenvalues of G up to which they are rounding: m eps times its largest row sum."""
-    return float(G.shape[0] * EPS * np.abs(G).sum(axis=0).max())
-
-
-def scaled(G: np.ndarray, rounding: float) -> np.ndarray:
-    """V l^{-1/2} over the eigenvalues l of G above rounding."""
-    values, V = eigh(G)
-    large = values > rounding
-    return V[:, large] / np.sqrt(values[large])
 
 
 def inverse_eigenvalues(W: np.ndarray) -> np.ndarray:

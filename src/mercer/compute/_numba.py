@@ -158,23 +158,8 @@ def bit_count(context: Any, word: Any = None) -> Any:
 
 
 @compiled()
-def pack_rows(X, words):
-    """Set the bits of words (n, w) where X (n, d) has ones; False at another number."""
-    for i in range(X.shape[0]):
-        for w in range(words.shape[1]):
-            word = np.uint64(0)
-            for k in range(64 * w, min(64 * w + 64, X.shape[1])):
-                if X[i, k] == 1:
-                    word |= np.uint64(1) << np.uint64(k - 64 * w)
-                elif X[i, k] != 0:
-                    return False
-            words[i, w] = word
-    return True
-
-
-@compiled()
 def pack_sparse(data, indices, indptr, words):
-    """As `pack_rows`, of CSR rows with each entry once."""
+    """Set the bits of words (n, w) where CSR rows have ones; False at another number."""
     for i in range(words.shape[0]):
         for p in range(indptr[i], indptr[i + 1]):
             if data[p] == 1:
@@ -183,18 +168,6 @@ def pack_sparse(data, indices, indptr, words):
             elif data[p] != 0:
                 return False
     return True
-
-
-@compiled()
-def counts(words):
-    """Bits set in every row, (n,)."""
-    out = np.empty(words.shape[0], np.int64)
-    for i in range(words.shape[0]):
-        total = np.uint64(0)
-        for w in range(words.shape[1]):
-            total += bit_count(words[i, w])
-        out[i] = total
-    return out
 
 
 @compiled()

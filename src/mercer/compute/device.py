@@ -47,7 +47,7 @@ class TorchEngine(TiledEngine):
         ``on_tiles(done, total)`` after tiles.
     """
 
-    sides, small_side, mirror_side = TILE_SIDES, 2048, 2048
+    sides, small_side = TILE_SIDES, 2048
     stream_block = 16384
 
     def __init__(self, memory=None, device="cuda", on_tiles=None):

@@ -33,8 +33,6 @@ if sys.platform != "win32":
 ALONE = 700**2
 # Rows of a tile that are summed at once: in the cache, and on a device a step that is long enough.
 SUMMED_ROWS, SUMMED_ON_DEVICE = 32, 1024
-# Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
-MIRROR_PARTS = 4
 # Matrices of a basis's size beside one a thread while moments are summed, and in all while the
 # small eigenproblem is solved.
 MERGED_PARTS, SMALL_MATRICES = 3, 9
@@ -133,8 +131,6 @@ class TiledEngine:
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
     small_side: int
-    #: Side below which what a tile of the mirrored half saves is less than the calls for it.
-    mirror_side: int
     #: Rows of a streamed block.
     stream_block = 1024
 
@@ -185,8 +181,9 @@ class TiledEngine:
         A fourth of the budget goes to tiles in flight, so that most of it can keep
         tiles; the whole of it when that would force tiny tiles.
         """
+        few = pairs.shape[0] * pairs.shape[1] <= ALONE
         for share in (4, 1):
-            for threads in dict.fromkeys((self.threads, 1)):
+            for threads in (1,) if few else dict.fromkeys((self.threads, 1)):
                 for side in self.sides:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
@@ -214,37 +211,28 @@ class TiledEngine:
         -------
         array of shape (n, b)
         """
+        (n, m), b, symmetric = pairs.shape, V.shape[1], pairs.symmetric
         side, threads = self.tiling(pairs)
-        if pairs.shape[0] * pairs.shape[1] <= ALONE:
-            threads = 1
-        V = self.asarray(V, pairs.dtype)
-        if pairs.symmetric:
-            return self._symmetric(pairs, V, side, threads, store or TileStore())
-        return self._rectangular(pairs, V, side, threads)
-
-    def _symmetric(self, pairs, V, side, threads, store):
-        n, b = pairs.shape[0], V.shape[1]
-        if n * n > ALONE:
-            # Enough tiles that no thread waits long for the last one.
-            side = min(side, max(self.small_side, -(-n // (4 * threads))))
-        side = min(side, n)
-        blocks = row_blocks(n, side)
-        tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
+        V, store = self.asarray(V, pairs.dtype), store or TileStore()
+        blocks = row_blocks(n, self._block_rows(pairs, side, threads))
+        across = blocks if symmetric else row_blocks(m, side)
+        tiles = [(i, j) for i in range(len(blocks)) for j in range(symmetric * i, len(across))]
         total, turns = self.zeros((n, b)), Turns()
         summing = store.weights is not None and store.sums is None
         square: list[float] = []
-        sums = self.zeros((n,))
+        sums = self.zeros((n if summing else 0,))
         w: Any = self.asarray(store.weights) if summing else None
         even = summing and bool((store.weights == 1).all())
 
-        def add(block, part, numbers):
-            total[block] += part
-            sums[block] += numbers
+        def add(rows, part, numbers):
+            total[rows] += part
+            if summing:
+                sums[rows] += numbers
 
         def work(tiles):
-            scratch = self.empty((side, side), pairs.dtype)
+            scratch = self.empty((min(side, n), min(side, m)), pairs.dtype)
             for i, j in tiles:
-                rows, columns = blocks[i], blocks[j]
+                rows, columns = blocks[i], across[j]
                 T = store.tiles.get((i, j))
                 if T is None:
                     shape = (rows.stop - rows.start, columns.stop - columns.start)
@@ -253,13 +241,13 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if reserved is not None:
                         store.tiles[i, j] = T
-                squares, across, down = 0.0, 0.0, 0.0
+                squares, right, down = 0.0, 0.0, 0.0
                 if summing:
-                    squares, across, down = tile_sums(T, w[rows], w[columns], even)
+                    squares, right, down = tile_sums(T, w[rows], w[columns], even)
                 square.append((1 if i == j else 2) * squares)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
-                turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
-                if i != j:
+                turns.add(i, j, partial(add, rows, times_few(T, V[columns]), right))
+                if symmetric and i != j:
                     turns.add(j, i, partial(add, columns, times_few(T.T, V[rows]), down))
 
         self._share(tiles, work, threads, turns)
@@ -267,34 +255,22 @@ class TiledEngine:
             store.sums = math.fsum(square), to_numpy(sums)
         return total
 
-    def _rectangular(self, pairs, V, side, threads):
-        n, m = pairs.shape
-        columns = row_blocks(m, side)
-        out = self.empty((n, V.shape[1]))
+    def _block_rows(self, pairs: Any, side: int, threads: int) -> int:
+        """Rows of a tile: every thread gets some, of a triangle so that none waits long.
 
-        def work(strips):
-            scratch = self.empty((side, side), pairs.dtype)
-            for i in strips:
-                total = self.zeros((i.stop - i.start, V.shape[1]))
-                for j in columns:
-                    T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
-                    total += times_few(T, V[j])
-                out[i] = total
-
-        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
-        strip = min(side, max(self.small_side, -(-n // threads)))
-        self._share(row_blocks(n, strip), work, threads)
-        return out
+        But enough to be worth preparing columns for.
+        """
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            return side
+        share = -(-pairs.shape[0] // (4 * threads if pairs.symmetric else threads))
+        return min(side, max(self.small_side, share))
 
     def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
         side, threads = self.tiling(pairs)
-        if pairs.shape[0] * pairs.shape[1] <= ALONE:
-            threads = 1
-        elif pairs.symmetric:
-            # Smaller tiles leave out more of the half that is mirrored, and are slower.
-            parts = max(MIRROR_PARTS, math.isqrt(6 * threads))
-            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // parts)))
+        if pairs.symmetric:
+            # Smaller tiles leave out more of the half that is mirrored.
+            side = self._block_rows(pairs, side, threads)
         rows, columns = (row_blocks(size, side) for size in pairs.shape)
         tiles = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
         direct = out.dtype == pairs.dtype
@@ -329,9 +305,6 @@ class TiledEngine:
         Parts are added in the order of the rows, so that the sum is the same for any number of
         threads, and memory does not grow with n.
         """
-        if n <= rows:
-            with one_thread(), np.errstate(**QUIET):
-                return function(slice(0, n)) if n else None
         total, turns = None, Turns()
 
         def work(blocks):
@@ -400,7 +373,7 @@ class LocalEngine(TiledEngine):
 
     # About 1024 keeps a tile inside the cache and the small GEMMs efficient; below 64 the overhead
     # of Python per tile takes over.
-    sides, small_side, mirror_side = (1024, 512, 256, 128, 64), 192, 256
+    sides, small_side = (1024, 512, 256, 128, 64), 192
 
     def __init__(self, memory: int, threads: int | None = None, on_tiles: Callable | None = None):
         self.memory = memory

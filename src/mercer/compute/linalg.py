@@ -9,7 +9,7 @@ threaded `dsyrk`, and the Cholesky factorization that calls it, crash beyond 8,0
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -19,7 +19,7 @@ from weakref import WeakSet
 import numpy as np
 from scipy import linalg
 from scipy.linalg.blas import dgemm, dgemv, dsymv
-from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork
+from scipy.linalg.lapack import dsyevr, dsyevr_lwork
 from threadpoolctl import ThreadpoolController
 
 from .arrays import Array, array_namespace, to_numpy
@@ -35,7 +35,7 @@ PANEL, STRIP = 1024, 1024
 FEW_COLUMNS = 4096
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
 REFLECTORS = 64
-# The name of threads in which NumPy works.
+# What the names of threads in which NumPy works begin with.
 WORKER = "mercer-linalg"
 
 
@@ -58,30 +58,25 @@ def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
     work for few rows.
     """
     n, diagonal = A.shape[0], A.diagonal().copy()
-    if n > (FEW_ROWS if r < n else LONG_ROWS):
-        w, U = few_eigh(A, r) if r < n else eigh(A)
-        return w[::-1], U[:, ::-1]
-    if r < n:
-        w, U, m, _, info = dsyevr(
-            A, range="I", il=n - r + 1, iu=n, lower=1, overwrite_a=1, **work_sizes(n, True)
-        )
-        w, U = w[:m], U[:, :m]
+    if r == n:
+        w, U = eigh(A)
+    elif n > FEW_ROWS:
+        w, U = few_eigh(A, r)
     else:
-        w, U, info = dsyevd(A, lower=1, overwrite_a=1, **work_sizes(n, False))
-    if r < n and (info or w.size < r):
-        # LAPACK fails on some of many equal eigenvalues; all pairs are found another way.
-        A = np.triu(A, 1)
-        w, U = leading_eigh(np.asfortranarray(A + A.T + np.diag(diagonal)), n)
-        return w[:r], U[:, :r]
-    if info:
-        raise linalg.LinAlgError(f"LAPACK found no eigenpairs of a {n} x {n} matrix (info={info}).")
+        room = work_sizes(n)
+        w, U, m, _, info = dsyevr(A, range="I", il=n - r + 1, iu=n, lower=1, overwrite_a=1, **room)
+        if info or m < r:
+            # LAPACK fails on some of many equal eigenvalues; all pairs are found another way.
+            w, U = eigh(np.triu(A, 1).T + np.diag(diagonal))
+            m = n
+        w, U = w[m - r : m], U[:, m - r : m]
     return w[::-1], U[:, ::-1]
 
 
 @cache
-def work_sizes(n: int, few: bool) -> dict[str, int]:
+def work_sizes(n: int) -> dict[str, int]:
     """Room that LAPACK works best in."""
-    work, integers, _ = (dsyevr_lwork if few else dsyevd_lwork)(n, lower=1)
+    work, integers, _ = dsyevr_lwork(n, lower=1)
     return {"lwork": int(work), "liwork": int(integers)}
 
 
@@ -209,27 +204,19 @@ def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
     # Only the main thread sees signals.
     if not is_long or threading.current_thread() is not threading.main_thread():
         return work(*arguments)
-    outcome: Any = Future()
-    context, done = copy_context(), threading.Event()
-
-    def call():
-        try:
-            outcome.set_result(context.run(work, *arguments))
-        except BaseException as error:
-            outcome.set_exception(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=call, name=WORKER).start()
-    # Not by `join`: interrupted there, a thread counts as ended (CPython 3.11 and 3.12).
-    while not done.wait(0.1):  # where the system does not wake it for signals
+    pool = ThreadPoolExecutor(1, WORKER)
+    outcome = pool.submit(copy_context().run, work, *arguments)
+    pool.shutdown(wait=False)
+    # With a limit, for systems that do not wake it for signals.
+    while not wait([outcome], 0.1).done:
         pass
+    pool.shutdown()
     return outcome.result()
 
 
 def still_working() -> bool:
     """Whether a call that was interrupted has not returned yet."""
-    return any(thread.name == WORKER for thread in threading.enumerate())
+    return any(thread.name.startswith(WORKER) for thread in threading.enumerate())
 
 
 def self_product(A: Array) -> Array:
@@ -274,8 +261,6 @@ def peak_signs(A: Array) -> np.ndarray:
     """
     if not A.shape[0]:
         return np.ones(A.shape[1])
-    if isinstance(A, np.ndarray):
-        return np.where(A[np.abs(A).argmax(axis=0), np.arange(A.shape[1])] < 0, -1.0, 1.0)
     xp = array_namespace(A)
     places = xp.argmax(xp.abs(A), axis=0)
     peaks = to_numpy(xp.take_along_axis(A, places[None, :], axis=0))[0]
@@ -311,7 +296,8 @@ class OneThread:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._holders: WeakSet[OneThread.Holder] = WeakSet()
-        self._before: list[int] | None = None
+        #: Libraries that have more than one thread when nobody holds them, and how many.
+        self._before: list[tuple[Any, int]] | None = None
 
     @contextmanager
     def __call__(self) -> Any:
@@ -327,21 +313,18 @@ class OneThread:
                 self._holders.add(holder)
                 if self._before is None:
                     # What threadpoolctl's `limit` does, which describes every library on the way.
-                    self._before = [library.num_threads for library in libraries()]
-                    self._set([1] * len(self._before), self._before)
+                    threads = [(library, library.num_threads) for library in libraries()]
+                    self._before = [(library, n) for library, n in threads if n != 1]
+                    for library, _ in self._before:
+                        library.set_num_threads(1)
             yield
         finally:
             with self._lock:
                 self._holders.discard(holder)
-                if self._before is not None and not self._holders:
-                    self._set(self._before, self._before)
+                if not self._holders:
+                    for library, n in self._before or ():
+                        library.set_num_threads(n)
                     self._before = None
-
-    @staticmethod
-    def _set(threads, before):
-        for library, count, plain in zip(libraries(), threads, before, strict=True):
-            if plain != 1:
-                library.set_num_threads(count)
 
 
 @cache

@@ -173,8 +173,10 @@ class TanimotoPairs(base.Pairs):
             rows = canonical(rows)
             self.has_bits = _numba.pack_sparse(rows.data, rows.indices, rows.indptr, words)
         else:
-            self.has_bits = _numba.pack_rows(contiguous(rows), words)
-        return Bits(words, _numba.counts(words)) if self.has_bits else None
+            self.has_bits = all_bits(rows)
+            words.view(np.uint8)[:, : -(-rows.shape[1] // 8)] = np.packbits(rows != 0, axis=1)
+        counts = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+        return Bits(words, counts) if self.has_bits else None
 
     def tile(self, i, j, out):
         if not self.on_host:

@@ -5,6 +5,7 @@ conditionally positive definite kernel, and shares its tiles, its single-precisi
 start. Vectors are in the array library of the basis; samples and weights are small and on the host.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,6 @@ class CenteredGram(SymmetricOperator):
         self.weight = float(basis.size) if weights is None else float(weights.sum())
         self.definite, self.even = basis.kernel.definite, weights is None
         self.means_rounding = 0.0
-        self._draft: CenteredGram | None = None
         self._row_means: Any = None
         self._norm = 0.0
 
@@ -98,12 +98,11 @@ class CenteredGram(SymmetricOperator):
         V = self.basis.engine.asarray(V)
         return self.basis.rounded(V) if rounded else V
 
-    @property
-    def draft(self) -> Any:
+    @cached_property
+    def draft(self) -> Any:  # type: ignore[override]
         """The operator over the basis's single-precision tiles."""
-        if self._draft is None and self.basis.draft is not None:
-            self._draft = CenteredGram(self.basis.draft, self.center, self.weights)
-        return self._draft
+        tiles = self.basis.draft
+        return None if tiles is None else CenteredGram(tiles, self.center, self.weights)
 
     @property
     def row_means(self) -> np.ndarray:
@@ -199,12 +198,13 @@ class CenteredGram(SymmetricOperator):
 
     def learn_from(self, other: "CenteredGram") -> None:
         """Take over the row means of the same operator in a session."""
-        if other._row_means is None and other._draft is not None and self.even:
-            other._row_means = other._draft._row_means
+        draft = vars(other).get("draft")
+        if other._row_means is None and draft is not None and self.even:
+            other._row_means = draft._row_means
             other.means_rounding = 0.0 if other._row_means is None else DRAFT_ROUNDING
         self._row_means, self.means_rounding = other._row_means, other.means_rounding
         if not self.definite:
-            self._norm = other.norm or (0.0 if other._draft is None else other._draft.norm)
+            self._norm = other.norm or (0.0 if draft is None else draft.norm)
 
     def to_dense(self) -> Array:
         """The matrix; the row means are taken on the way."""

@@ -1,5 +1,6 @@
 """D^{-1/2} G D^{-1/2}: the Gram matrix of a basis, normalized by its degrees."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ class NormalizedGram(SymmetricOperator):
         self.basis = basis
         self.shape = (basis.size, basis.size)
         self.definite = basis.kernel.definite
-        self._draft: NormalizedGram | None = None
         #: The smallest row sum: negative where the entries of G are no affinities.
         self.least_degree = 0.0
         self._given = degrees is not None
@@ -43,13 +43,11 @@ class NormalizedGram(SymmetricOperator):
     def vectors(self, V: Array, rounded: bool = False) -> Array:
         return self.basis.engine.asarray(V)
 
-    @property
-    def draft(self) -> Any:
+    @cached_property
+    def draft(self) -> Any:  # type: ignore[override]
         """The operator over the basis's single-precision tiles, with degrees of its own."""
-        if self._draft is None and self.basis.draft is not None:
-            degrees = self._degrees if self._given else None
-            self._draft = NormalizedGram(self.basis.draft, degrees)
-        return self._draft
+        tiles, degrees = self.basis.draft, self._degrees if self._given else None
+        return None if tiles is None else NormalizedGram(tiles, degrees)
 
     @property
     def degrees(self) -> Array:
@@ -145,8 +143,9 @@ class NormalizedGram(SymmetricOperator):
     def learn_from(self, other: "NormalizedGram") -> None:
         """Take over the degrees of the same operator in a session."""
         self._degrees, self.least_degree = other._degrees, other.least_degree
-        if self._degrees is None and other._draft is not None and self.draft is not None:
-            self.draft.learn_from(other._draft)
+        draft = vars(other).get("draft")
+        if self._degrees is None and draft is not None and self.draft is not None:
+            self.draft.learn_from(draft)
 
 
 def nonzero_degrees(sums) -> Array:
