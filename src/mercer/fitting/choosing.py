@@ -8,7 +8,6 @@ import math
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +86,6 @@ class Plan:
         assert self.chosen.solver is not None
         return self.chosen.solver
 
-    def estimate(self, method: str) -> costs.Estimate | None:
-        """The estimate of one of the methods, where it was made."""
-        return next((e for e in self.estimates if e.method == method), None)
-
     def capped(self, max_iter: int | None) -> "Plan":
         """The plan with at most `max_iter` passes of its solver, then no other; itself for None."""
         if max_iter is None:
@@ -111,8 +106,8 @@ class Plan:
         if not self.left_to_us:
             return None
         if self.workload.entries and isinstance(self.solver, solvers.Arpack):
-            return self.estimate("krylov, matrix-free")
-        dense = self.estimate("dense") or replace(self.chosen, solver=solvers.Dense())
+            return _named(self.estimates, "krylov, matrix-free")
+        dense = _named(self.estimates, "dense") or replace(self.chosen, solver=solvers.Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
     def with_estimate(self, estimate: costs.Estimate, basis: Any = None, taken: bool = False):
@@ -356,16 +351,11 @@ def exact_plan(
         free = _named(estimates, "arpack, products of rows") if work.entries else free
         best = free if few else _named(estimates, "dense")
     reason = _why(best, possible)
-    if not isinstance(best.solver, solvers.Dense):
-        # A recipe of its own: what somebody changes in it stays with this fit.
-        copied = replace(best, solver=copy(best.solver))
-        estimates, best = tuple(copied if e is best else e for e in estimates), copied
     return Plan(work, estimates, best, reason, left_to_us=True, basis=bases.AllPoints())
 
 
-@lru_cache(maxsize=64)
 def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.Estimate, ...]:
-    """What each exact method would cost; kept, since all fits of a grid search ask for the same."""
+    """What each exact method would cost."""
     methods = costs.ROW_METHODS if work.entries else costs.METHODS
     return tuple(method(work, speeds) for method in methods)
 
@@ -407,8 +397,9 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     return costs.by_products(work, "arpack", solver)
 
 
-def _named(estimates, name):
-    return next(e for e in estimates if e.method == name)
+def _named(estimates, method: str) -> costs.Estimate | None:
+    """The estimate of a method, where it was made."""
+    return next((e for e in estimates if e.method == method), None)
 
 
 def _why(best, possible) -> str:
@@ -430,7 +421,7 @@ def check_budget(plan: Plan) -> None:
     if by_rows or isinstance(plan.solver, solvers.BlockKrylov):
         # Products need no budget of their own, but so many components fall to LAPACK.
         few = 4 * (work.r + solvers.BlockKrylov().oversampling) < work.n
-        lapack = plan.estimate("dense")
+        lapack = _named(plan.estimates, "dense")
         if few or lapack is None:
             return
         chosen = lapack
