@@ -126,9 +126,8 @@ class RowSample:
     def _smallest(self, X, keys, weights, numbers) -> "RowSample":
         w = None
         if weights is not None or self.weights is not None:
-            old, new = np.ones(self.keys.size), np.ones(len(keys))
-            old, new = (a if b is None else b for a, b in ((old, self.weights), (new, weights)))
-            w = np.concatenate([old, new])
+            sides = (self.weights, len(self.keys)), (weights, len(keys))
+            w = np.concatenate([np.ones(n) if side is None else side for side, n in sides])
         keys = np.concatenate([self.keys, keys])
         index = smallest(keys, self.size)
         if self.numbers is None:

@@ -266,14 +266,13 @@ class GramProblem(Problem):
         if not pairs.ritz:
             M = to_numpy(A.T @ (self.operator @ A))
             metric[1:, 1:] = (M + M.T) / 2
-        if self.weights is None:
-            share: Any = 1.0 / n
-        else:
-            share = on_device_of(self.operator.weights / self.weight, frame)
-            A *= self.weight * share[:, None]
+        share: Any = 1.0 / n
+        if self.weights is not None:
+            share = on_device_of(self.operator.weights / self.weight, frame)[:, None]
+            A *= self.weight * share
         if self.center:
-            frame[:, 0] = share
-            A -= A.mean(axis=0) if self.weights is None else share[:, None] * A.sum(axis=0)
+            frame[:, :1] = share
+            A -= share * A.sum(axis=0)
             means = on_device_of(self.operator.row_means, A)
             metric[0, 0] = float((means * frame[:, 0]).sum())
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
@@ -283,7 +282,7 @@ class GramProblem(Problem):
         """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
 
         For w that sums to zero and lives on these rows, w'Kw is w'HKHw: where the centered matrix
-        of the rows alone has a negative eigenvalue, that of all rows has one.
+        of the rows alone has a negative eigenvalue, that of all rows has one, whatever they weigh.
         """
         if self.basis.kernel.definite:
             # Passes in single precision leave rounding of either sign: a row of large weight,
@@ -297,24 +296,54 @@ class GramProblem(Problem):
             most = max(most, min(MOST_ROWS, int((engine.memory / 128) ** 0.5)))
         index = thinned(np.arange(self.count), most)
         K = to_numpy(self.basis.minor(index)).astype(float)
-        w = np.ones(len(index)) if self.weights is None else self.operator.weights[index]
-        if self.center:
-            K = K - w @ K / w.sum()
-            K = K - (K @ w / w.sum())[:, None]
-        K = w**0.5 * K * w[:, None] ** 0.5
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if self.center else K
         with engine.single_blas():
             values = np.linalg.eigvalsh((K + K.T) / 2)
         spread = float(np.abs(values).max()) or 1.0
         share = INDEFINITE_SHARE * float(np.linalg.norm(values / spread)) / len(values) ** 0.5
         if values[0] >= -share * spread:
             return pairs
-        # Eigenvalues grow with the number of rows.
-        least = float(values[0]) * self.count / len(index)
+        # Eigenvalues grow with the number of rows, each as often as its weight says.
+        least = float(values[0]) * self.weight / len(index)
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
 
+class SmallProblem(Problem):
+    """An eigenproblem of the coordinates that rows have in a small basis.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        How the coordinates were made.
+    mean : array of shape (size,)
+        Of the coordinates.
+    """
+
+    whitening: Any
+    mean: Any
+
+    @abstractmethod
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """How far from exact the result can be."""
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        return Result(self.expand(pairs), self.certificate(pairs), pairs, self)
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        """The mean and the directions along `vectors`, from coordinates to the basis."""
+        positive, weights = pairs.values > 0, self.whitening.weights
+        Q = to_numpy(pairs.vectors) * positive
+        mean = self.mean if self.center else np.zeros(len(Q))
+        metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
+        metric[0, 0] = mean @ mean
+        metric[0, 1:] = metric[1:, 0] = mean @ Q
+        metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
+        frame = np.column_stack([mean, Q])
+        return KernelExpansion(self.basis, frame if weights is None else weights @ frame, metric)
+
+
 @dataclass(frozen=True, eq=False)
-class ReducedProblem(Problem):
+class ReducedProblem(SmallProblem):
     """Kernel PCA in the span of a small basis: the eigenproblem of m x m moments.
 
     The rows have orthonormal coordinates y = W' k(Z, x). Their mean and scatter give the
@@ -322,8 +351,6 @@ class ReducedProblem(Problem):
 
     Attributes
     ----------
-    whitening : Whitening
-        How the coordinates were made.
     moments : Moments
         Of the coordinates of all rows.
     sample : array or None
@@ -356,6 +383,7 @@ class ReducedProblem(Problem):
         return DenseOperator(self.basis.engine.asarray(matrix))
 
     weight = property(lambda self: float(self.moments.count))
+    mean = property(lambda self: self.moments.mean)
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -406,14 +434,6 @@ class ReducedProblem(Problem):
     def remainder(self) -> Remainder | None:
         """The part of sampled rows outside the span, or the error of their features."""
         return None if self.sample is None else judge(self)
-
-    def result(self, pairs: Eigenpairs) -> Result:
-        return Result(self.expand(pairs), self.certificate(pairs), pairs, self)
-
-    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        """The mean and the directions along `vectors`, in coordinates."""
-        mean = self.moments.mean if self.center else np.zeros(self.size)
-        return expansion_of(self.basis, self.whitening, mean, pairs)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
@@ -488,7 +508,7 @@ class ColumnProblem(ReducedProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class FourierProblem(Problem):
+class FourierProblem(SmallProblem):
     """Kernel PCA on a grid of frequencies: the eigenproblem of the covariance of its features.
 
     Attributes
@@ -511,11 +531,13 @@ class FourierProblem(Problem):
         )
 
     weight = property(lambda self: float(self.sums.count))
+    mean = property(lambda self: self.operator.mean)
+    whitening = property(lambda self: Whitening(self.basis.size))
     scale = property(lambda self: self.sums.count * self.basis.top)
 
     @property
     def total(self) -> float:  # type: ignore[override]
-        mean = self.operator.mean
+        mean = self.mean
         return self.scale - (self.sums.count * float(mean @ mean) if self.center else 0.0)
 
     @property
@@ -528,16 +550,11 @@ class FourierProblem(Problem):
         steps = np.log2(np.prod(self.sums.sums.shape)) + 1
         return 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * self.scale
 
-    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        mean = self.operator.mean if self.center else np.zeros(self.size)
-        return expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
-
-    def result(self, pairs: Eigenpairs) -> Result:
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
         ends = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
-        certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **ends)
-        return Result(self.expand(pairs), certificate, pairs, self)
+        return certify(pairs, self.size, self.total, (rounding,), definite=True, **ends)
 
 
 def roundings_of(
@@ -609,15 +626,3 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
     floor = -INDEFINITE_SHARE * float(np.linalg.norm(C, 2)) - rounding
     return bool(np.linalg.eigvalsh((K + K.T) / 2)[0] < floor)
-
-
-def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:
-    """A mean, (k,), and directions, the vectors of the pairs, from coordinates to the basis."""
-    positive = pairs.values > 0
-    Q = to_numpy(pairs.vectors) * positive
-    metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
-    metric[0, 0] = mean @ mean
-    metric[0, 1:] = metric[1:, 0] = mean @ Q
-    metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
-    frame, weights = np.column_stack([mean, Q]), whitening.weights
-    return KernelExpansion(basis, frame if weights is None else weights @ frame, metric)

@@ -321,9 +321,8 @@ def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:
         sample = task.rows.sample(size, task.seed)
     if sample is None:
         functions = (*functions, SurveyOf(size, task.seed))
-    function = functions[0] if len(functions) == 1 else Together(functions)
-    total = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
-    parts = (total,) if len(functions) == 1 else total.parts
+    sums = task.rows.sum(Together(functions), "summing moments", checkpoint=task.checkpoint)
+    parts = sums.parts
     if sample is None:
         *parts, seen = parts
         sample = seen.sample.rows

@@ -298,14 +298,6 @@ class RowSamples:
             yield left
 
 
-class RowMoments(DenseOperator):
-    """The second moments of rows that can be read again."""
-
-    def __init__(self, A: Array, samples: RowSamples):
-        super().__init__(A)
-        self.samples = samples
-
-
 @dataclass(frozen=True, eq=False)
 class RowwiseProblem(ReducedProblem):
     """Kernel PCA in the span of a small basis, learned from one row after the other."""
@@ -318,11 +310,12 @@ class RowwiseProblem(ReducedProblem):
         return cls(**{f.name: getattr(problem, f.name) for f in fields(problem)}, rows=rows)
 
     @cached_property
-    def operator(self) -> RowMoments:
-        matrix = to_numpy(super().operator.A)
-        k = len(matrix)
+    def operator(self) -> DenseOperator:
+        operator = DenseOperator(to_numpy(super().operator.A))
+        k = operator.shape[0]
         every = self.expand(Eigenpairs(np.ones(k), np.eye(k), np.zeros(k)))
-        return RowMoments(matrix, RowSamples(self.rows, every, self.count))
+        operator.samples = RowSamples(self.rows, every, self.count)
+        return operator
 
 
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
