@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name, is_sparse
-from ..compute.linalg import peak_signs, self_product
+from ..compute.linalg import cholesky, peak_signs, self_product
 from ..kernels.base import check_values, on_host
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs, canonical
@@ -38,9 +39,9 @@ from .remainder import SINGLE_ENTRY, Remainder, judge, paired_remainder
 ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
 # Times that where rows have weights: far rows of little weight round the mean of the others.
 WEIGHTED_ROUNDING = 16.0
-# Rows among which negative eigenvalues are looked for: in all fits, and where the budget holds
-# sixteen matrices of so many and the kernel is no function of the user's.
-LEAST_ROWS, MOST_ROWS = 256, 512
+# Rows among which negative eigenvalues are looked for: of a kernel matrix by a Cholesky factor of
+# so many, where the budget holds sixteen such matrices, or fewer.
+MOST_ROWS, LEAST_ROWS = 1024, 256
 # Points at least that are looked at beside few rows.
 FEWEST_POINTS = 32
 # Energy of rows in a span beyond their own, as a share, that no definite kernel gives them, nor
@@ -282,7 +283,8 @@ class GramProblem(Problem):
         """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
 
         For w that sums to zero and lives on these rows, w'Kw is w'HKHw: where the centered matrix
-        of the rows alone has a negative eigenvalue, that of all rows has one, whatever they weigh.
+        of the rows alone has a negative eigenvalue, that of all rows has one. It has none beyond
+        a share of its first where it has a Cholesky factor with as much added to its diagonal.
         """
         if self.basis.kernel.definite:
             # Passes in single precision leave rounding of either sign: a row of large weight,
@@ -296,15 +298,21 @@ class GramProblem(Problem):
             most = max(most, min(MOST_ROWS, int((engine.memory / 128) ** 0.5)))
         index = thinned(np.arange(self.count), most)
         K = to_numpy(self.basis.minor(index)).astype(float)
-        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if self.center else K
+        w = np.ones(len(index)) if self.weights is None else self.operator.weights[index]
+        if self.center:
+            K = K - w @ K / w.sum()
+            K = K - (K @ w / w.sum())[:, None]
+        K = w**0.5 * K * w[:, None] ** 0.5
+        unit = float(np.abs(K).max()) or 1.0
+        K = (K + K.T) / (2 * unit)
+        shift = INDEFINITE_SHARE * float(np.linalg.norm(K)) / len(K) ** 0.5
         with engine.single_blas():
-            values = np.linalg.eigvalsh((K + K.T) / 2)
-        spread = float(np.abs(values).max()) or 1.0
-        share = INDEFINITE_SHARE * float(np.linalg.norm(values / spread)) / len(values) ** 0.5
-        if values[0] >= -share * spread:
-            return pairs
-        # Eigenvalues grow with the number of rows, each as often as its weight says.
-        least = float(values[0]) * self.weight / len(index)
+            try:
+                cholesky(K + shift * np.eye(len(K)))
+                return pairs
+            except LinAlgError:
+                # Eigenvalues grow with the number of rows.
+                least = unit * float(np.linalg.eigvalsh(K)[0]) * self.count / len(index)
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
 
