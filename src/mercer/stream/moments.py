@@ -8,6 +8,7 @@ nothing of a row within its box is lost.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..fitting.moments import Moments
 # Rows taken in at once: enough for GEMM, few enough that rows that may join, whose kernel with
 # each other is needed, stay a small matrix.
 BLOCK = 512
-# Blocks for each thread that are taken in together where none is expected to have news; those
+# Blocks for each thread that are taken in together where the block before had no news; those
 # after a row that joins are done again.
 STRETCH = 2
 # Arrays of block rows times the size of the span that are held at once.
@@ -157,11 +158,11 @@ class Stream:
         stream, start, n = self, 0, X.shape[0]
         counts = np.ones(n) if counts is None else counts
         rows, quiet = block_rows(self.span, X.shape[1], engine), False
-        while start < n:
+        while start < n and not stream.span.full:
             before = stream
-            if quiet or stream.span.full:
+            if quiet:
                 stretch = slice(start, start + STRETCH * engine.threads * rows)
-                stream = stream._unless_news(X[stretch], counts[stretch], rows, engine)
+                stream = stream._unless_news(X[stretch], rows, engine, counts[stretch])
                 quiet = stream.count > before.count
             else:
                 block = slice(start, start + rows)
@@ -169,7 +170,13 @@ class Stream:
                     stream = stream._grown(as_float(X[block]), counts[block])
                 quiet = stream.span is before.span
             start += stream.count - before.count
-        return stream
+        if start == n:
+            return stream
+        weights = counts[start:] * fading(self.forgetting, n - start)
+        moments = partial(stream._moments, X[start:] if start else X, weights)
+        new = engine.sum_rows(moments, n - start, rows).to_host()
+        old = stream._faded(n - start, stream.span.size)
+        return replace(old, since=old.since + new)
 
     def __add__(self, other: "Stream") -> "Stream":
         """The stream of the rows of both; `other` must have the coordinates of this one."""
@@ -228,27 +235,33 @@ class Stream:
         early, all_joined = old.early + old.since + part, old.joined + joined.size
         return replace(old, span=span, early=early, since=rest, missed=missed, joined=all_joined)
 
-    def _unless_news(self, X, counts, rows, engine) -> "Stream":
+    def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
-        span = self.span
 
         def judged(block):
-            x, weights = as_float(X[block]), counts[block]
-            Y, norms = span.coordinates(x), as_float(span.kernel.diag(x))
-            if not span.full:
-                outside = norms - np.einsum("ij,ij->i", Y, Y)
-                if (outside > span.least_news(norms)).any():
-                    return [(block, None)]
-            weights = weights * fading(self.forgetting, len(weights))
-            return [(block, weighted_moments(Y, norms, weights).to_host())]
+            weights = counts[block] * fading(self.forgetting, len(counts[block]))
+            return [(block, self._moments(X[block], weights, slice(None), unless_news=True))]
 
         stream, parts = self, engine.sum_rows(judged, X.shape[0], rows)
         for block, moments in sorted(parts, key=lambda part: part[0].start):
             if moments is None:
                 break
-            stream = stream._faded(block.stop - block.start, span.size)
+            stream = stream._faded(block.stop - block.start, self.span.size)
             stream = replace(stream, since=stream.since + moments)
         return stream
+
+    def _moments(self, X, weights, block, unless_news: bool = False) -> Any:
+        """The moments of a block of rows in the span as it is.
+
+        With `unless_news` None where one of them would join it.
+        """
+        X, span = as_float(X[block]), self.span
+        Y, norms = span.coordinates(X), as_float(span.kernel.diag(X))
+        if unless_news:
+            outside = norms - np.einsum("ij,ij->i", Y, Y)
+            if (outside > span.least_news(norms)).any():
+                return None
+        return weighted_moments(Y, norms, weights[block])
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
