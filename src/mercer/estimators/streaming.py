@@ -16,7 +16,7 @@ from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, stack_rows
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
-from ..fitting.checkpoint import RowDigest
+from ..fitting.checkpoint import Progress, RowDigest
 from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.moments import ExtraColumn
 from ..fitting.task import model_rows
@@ -371,7 +371,7 @@ class StreamingKernelPCA(KernelModel):
             threshold = threshold_of(self.novelty, example=0.001)
             state = state.with_settings(threshold, self.budget, float(self.forgetting))
             history, engine = list(self.history_), self._make_engine()
-        stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
+        stage: Any = None if checkpoint is None else Progress(checkpoint)
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
         weights = as_weights(sample_weight)

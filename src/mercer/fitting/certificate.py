@@ -123,20 +123,12 @@ class Certificate:
     @property
     def widest(self) -> float | None:
         """Width of the widest interval of the bound, as a share of the largest eigenvalue."""
-        return self._widest(self.eigenvalue_lower, self.eigenvalue_upper)
+        return _widest(self.eigenvalue_lower, self.eigenvalue_upper)
 
     @property
     def likely_widest(self) -> float | None:
         """Width of the widest likely interval, as a share of the largest eigenvalue."""
-        if self.confidence is None:
-            return None
-        return self._widest(self.likely_lower, self.likely_upper)
-
-    def _widest(self, lower, upper) -> float | None:
-        if not upper.size:
-            return None
-        top = float(upper[0])
-        return float((upper - lower).max()) / top if top > 0 else 0.0
+        return None if self.confidence is None else _widest(self.likely_lower, self.likely_upper)
 
     def to_dict(self) -> dict:
         """The certificate as plain numbers and lists, ready for JSON."""
@@ -195,7 +187,13 @@ class Certificate:
                 text = f"the first of {r} is the largest ({sure})"
             if not proven:
                 text = "larger components may have been missed"
-            text += self._advice()
+            # What may prove more.
+            if self.kind == "bound" and self.captured_variance is not None:
+                residual, more = self.relative_residual, "a larger basis may prove more"
+                if residual is not None:
+                    lower = "" if residual < RESOLVED else "lower tol or "
+                    more = f"to prove more, {lower}raise n_components"
+                text += f"; {more}"
         lines = [("leading components", text)]
         if bounded.any():
             count = "" if bounded.all() else f" for {int(bounded.sum())} components"
@@ -209,15 +207,6 @@ class Certificate:
             lines.append((name, text))
         return lines
 
-    def _advice(self) -> str:
-        """What may prove more components, as the end of a sentence; empty where nothing may."""
-        if self.kind == "estimate" or self.captured_variance is None:
-            return ""
-        if self.relative_residual is None:
-            return "; a larger basis may prove more"
-        lower = "" if self.relative_residual < RESOLVED else "lower tol or "
-        return f"; to prove more, {lower}raise n_components"
-
     def __repr__(self) -> str:
         rows = [["  " + name, text] for name, text in self.summary()]
         return text_table(["Certificate", ""], rows)
@@ -225,6 +214,13 @@ class Certificate:
     def _repr_html_(self) -> str:
         rows = [[name, text] for name, text in self.summary()]
         return html_table([], rows, caption="Certificate")
+
+
+def _widest(lower, upper) -> float | None:
+    if not upper.size:
+        return None
+    top = float(upper[0])
+    return float((upper - lower).max()) / top if top > 0 else 0.0
 
 
 def certify(
@@ -271,12 +267,17 @@ def certify(
         lower, upper = proven_ends(pairs, size, total, rounding, definite)
     else:
         lower, upper = values - around, np.append(values + around, np.inf)
-    lower, upper = np.minimum(lower - above, values), np.maximum(upper + below, floored(values))
+    floored = np.append(values, -np.inf)
+    lower, upper = np.minimum(lower - above, values), np.maximum(upper + below, floored)
     likely, confidence = upper, None
     if bounded and any(seen.likely is not None for seen in pairs.evidence):
-        seen = tuple(with_likely(one) for one in pairs.evidence)
+        rests = [np.inf if one.rest is None else one.rest for one in pairs.evidence]
+        seen = tuple(
+            one if one.likely is None else replace(one, rest=min(one.likely, rest))
+            for one, rest in zip(pairs.evidence, rests, strict=True)
+        )
         _, likely = proven_ends(replace(pairs, evidence=seen), size, total, rounding, definite)
-        likely = np.maximum(np.minimum(likely + below, upper), floored(values))
+        likely = np.maximum(np.minimum(likely + below, upper), floored)
         confidence = None if np.array_equal(likely, upper) else 1.0 - FAILURE
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
     clear = stand_above(values, np.maximum(likely[:-1] - lower, 2 * (slack + above + below)))
@@ -298,17 +299,6 @@ def certify(
         facts |= {"confidence": confidence, "likely_lower": lower, "likely_upper": likely[:-1]}
     residuals = pairs.residuals if pairs.bounded else None
     return Certificate(kind, lower, upper[:-1], residuals, *run, **facts)
-
-
-def floored(values) -> np.ndarray:
-    """Least allowed values for the upper ends of the first r + 1 eigenvalues."""
-    return np.append(values, -np.inf)
-
-
-def with_likely(seen: Evidence) -> Evidence:
-    """Evidence that takes its likely bound for a certain one."""
-    known = [rest for rest in (seen.rest, seen.likely) if rest is not None]
-    return replace(seen, rest=min(known, default=None))
 
 
 def proven_ends(pairs, size, total, rounding, definite) -> tuple:
@@ -513,30 +503,26 @@ def projection_certificate(
         _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), True)
         ends = np.maximum(ends, np.append(values, 0.0))
     lower = np.maximum(values - slack, 0.0)
-    upper, around, likely = raised(ends, sure, lost) + slack, sure, {}
+    upper = raised(ends, sure, lost) + slack
+    around, narrow, likely = sure, (lower, upper), dict[str, Any]()
     if remainder is not None and np.isfinite(remainder.likely):
         around = remainder.likely
         low, high = values - around, ends + around
         if remainder.definite:
             low, high = values, raised(ends, min(around, lost), lost)
-        likely = {"confidence": remainder.confidence, "likely_lower": np.maximum(low - slack, 0.0)}
-        likely["likely_upper"] = high + slack
-    if not certain and likely:
-        # Nothing better is known.
-        lower, upper = likely["likely_lower"], likely["likely_upper"]
-    held, gap = float(lower.sum()), sure + slack
-    if not certain:
-        held = float(values.sum())
-    share = shares(held, float(values.sum()) + slack * len(values), total - gap, total + slack)
-    narrow = likely.get("likely_lower", lower), likely.get("likely_upper", upper)
-    error = None
+        narrow = np.maximum(low - slack, 0.0), high + slack
+        likely = {"confidence": remainder.confidence}
+        likely |= {"likely_lower": narrow[0], "likely_upper": narrow[1][:-1]}
+        if not certain:  # nothing better is known
+            lower, upper = narrow
+    held, most = (lower if certain else values).sum(), values.sum() + slack * values.size
+    share = shares(held, most, total - sure - slack, total + slack)
+    error, proven = None, 0
     if certain or likely:
-        error = np.full(values.size, around + slack)
-        error = score_errors(values, error, *narrow, slack + projection)
-    if likely:
-        likely["likely_upper"] = likely["likely_upper"][:-1]
+        off = np.full(values.size, around + slack)
+        error = score_errors(values, off, *narrow, slack + projection)
+        proven = leading(np.isfinite(error))
     kind: Any = "bound" if certain else "estimate"
-    proven = 0 if error is None else leading(np.isfinite(error))
     facts = likely | {"indefinite": indefinite, "n_proven": proven, "score_error": error}
     return Certificate(kind, lower, upper[: values.size], None, share, pairs.converged, **facts)
 

@@ -23,7 +23,7 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 from time import monotonic
-from types import CodeType, MappingProxyType, MethodType
+from types import CodeType, MethodType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -132,10 +132,6 @@ class Checkpoint(AbstractContextManager):
         self._write(file, {"key": key, "square": square}, arrays)
         return arrays[0]
 
-    def next_stage(self, kind: str) -> "Stage":
-        """The next "sum", a pass over rows, or "loop", which learns from row to row."""
-        return Stage(self, self._next(kind))
-
     def _locked(self) -> BinaryIO:
         """The lock of the folder, which is made where there is none."""
         if self.folder.exists() and not self.folder.is_dir():
@@ -225,49 +221,45 @@ class Checkpoint(AbstractContextManager):
 class Progress:
     """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
 
+    Parameters
+    ----------
+    checkpoint : Checkpoint or None
+    kind : "sum" or "loop"
+        A pass over rows, or what learns from row to row.
+
     Attributes
     ----------
     header : dict
         Of the state that was found; empty where there was none.
     arrays : list
         What belongs to it.
-    due : bool
-        Whether it is time to write.
     tick : callable or None
         ``tick(done, total)`` shows how far the running pass has come.
     """
 
-    header: Mapping[str, Any] = MappingProxyType({})
-    arrays: Any = ()
-    due = False
     tick: Callable[[int, int], None] | None = None
 
-    def write(self, header: dict, arrays: list) -> None:
-        return
-
-    def keep(self) -> None:
-        """Leave what was written in place after the fit: it was interrupted on the way."""
-        return
-
-
-class Stage(Progress):
-    """One long step of a fit with a checkpoint."""
-
-    def __init__(self, checkpoint: Checkpoint, file: Path):
-        self.checkpoint, self.file = checkpoint, file
-        self.header, self.arrays = checkpoint._read(file) if file.exists() else ({}, [])
+    def __init__(self, checkpoint: Checkpoint | None = None, kind: str = "loop"):
+        self.checkpoint, self.header, self.arrays = checkpoint, dict[str, Any](), list[Any]()
+        if checkpoint is not None:
+            self.file = checkpoint._next(kind)
+            if self.file.exists():
+                self.header, self.arrays = checkpoint._read(self.file)
 
     @property
-    def due(self) -> bool:  # type: ignore[override]
+    def due(self) -> bool:
         """Whether it is time to write."""
-        return monotonic() - self.checkpoint._written >= EVERY
+        return self.checkpoint is not None and monotonic() - self.checkpoint._written >= EVERY
 
     def write(self, header: dict, arrays: list) -> None:
         """Put a state in the place of the one before."""
-        self.checkpoint._write(self.file, header, arrays)
+        if self.checkpoint is not None:
+            self.checkpoint._write(self.file, header, arrays)
 
     def keep(self) -> None:
-        self.checkpoint.unfinished = True
+        """Leave what was written in place after the fit: it was interrupted on the way."""
+        if self.checkpoint is not None:
+            self.checkpoint.unfinished = True
 
 
 class RowDigest:

@@ -5,14 +5,16 @@ ratios matter; `plan` measures this machine after it, in a fraction of a second,
 """
 
 import math
+import time
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from numbers import Integral
+from timeit import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,8 +22,9 @@ from .. import bases, solvers
 from .._tables import counted, html_table, text_table
 from ..bases.fourier import MOST_COLUMNS, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
+from ..compute.linalg import times_few
 from ..exceptions import tell
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..operators import in_ordinary_units
 from ..solvers.base import FULL_FLOOR, NoConvergence
 from . import costs
@@ -301,12 +304,24 @@ def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
 def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
     """The plan with the seconds of this machine in place of those of a typical one.
 
-    All times are scaled by one factor, so the ranking does not change.
+    All times are scaled by one factor, so the ranking does not change: what a tile of the kernel
+    matrix, a product with it and a small eigenproblem take here, over what they usually take.
     """
-    typical = costs.Speeds.typical(plan.workload.d, kernel=kernel)
-    best = exact_plan(plan.workload, "auto", typical).chosen
-    by_machine = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
-    pace = _named(by_machine, best.method).seconds / best.seconds
+    if isinstance(kernel, Precomputed):
+        return plan
+    n, size, columns = X.shape[0], 128, 24
+    typical = costs.Speeds.typical(X.shape[1], kernel=kernel)
+    V, S = np.ones((n, columns), np.float32), np.random.default_rng(0).random((size, size))
+
+    def work():
+        times_few(kernel(X, dtype=np.float32), V)
+        eigh(S, subset_by_index=(size - 1, size - 1))
+
+    with engine.single_blas():
+        # What other programs take of the processor meanwhile does not count.
+        seconds = min(repeat(work, timer=time.thread_time, number=1, repeat=4))
+    usual = n * n * (typical.evaluate + columns * typical.multiply)
+    pace = seconds / (usual + typical.decompose * costs.some_pairs(size, 1))
     estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
     chosen = replace(plan.chosen, seconds=pace * plan.chosen.seconds)
     return replace(plan, estimates=estimates, chosen=chosen)
@@ -339,9 +354,11 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    estimates = exact_estimates(work, speeds)
+    methods = costs.ROW_METHODS if work.entries else costs.METHODS
+    estimates = tuple(method(work, speeds) for method in methods)
+    by_name = {e.method: e for e in estimates}
     if isinstance(solver, solvers.Solver):
-        chosen, reason = _with_settings(work, estimates, solver, speeds), solver.reason
+        chosen, reason = _with_settings(work, by_name, solver, speeds), solver.reason
         if solver.reads_rows:
             estimates, reason = (chosen,), f"{reason}, with {solver.n_passes} passes over all rows"
             if chosen.seconds > LONG:
@@ -351,26 +368,14 @@ def exact_plan(
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
         # Matrix-free needs the least, if it can give that many components.
-        free = _named(estimates, "krylov, matrix-free")
-        few = 4 * (work.r + free.solver.oversampling) < work.n
-        free = _named(estimates, "arpack, products of rows") if work.entries else free
-        best = free if few else _named(estimates, "dense")
+        few = 4 * (work.r + solvers.BlockKrylov().oversampling) < work.n
+        free = "arpack, products of rows" if work.entries else "krylov, matrix-free"
+        best = by_name[free if few else "dense"]
     reason = _why(best, possible)
-    if not isinstance(best.solver, solvers.Dense):
-        # A recipe of its own: what somebody changes in it stays with this fit.
-        copied = replace(best, solver=copy(best.solver))
-        estimates, best = tuple(copied if e is best else e for e in estimates), copied
     return Plan(work, estimates, best, reason, left_to_us=True, basis=bases.AllPoints())
 
 
-@lru_cache(maxsize=64)
-def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.Estimate, ...]:
-    """What each exact method would cost; kept, since all fits of a grid search ask for the same."""
-    methods = costs.ROW_METHODS if work.entries else costs.METHODS
-    return tuple(method(work, speeds) for method in methods)
-
-
-def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
+def _with_settings(work, by_name, solver, speeds) -> costs.Estimate:
     """The solver asked for, with the settings that the budget needs where it has none."""
     if solver.reads_rows:
         vectors = 8 * work.n * solver.vectors_held(work.r)
@@ -382,7 +387,7 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
         name, solver = type(solver).__name__, clone(solver).set_params(block=block)
         return replace(estimate, method=name, solver=solver, fits=True)
     if isinstance(solver, solvers.BlockKrylov):
-        krylov = [e for e in estimates if e.method.startswith("krylov")]
+        krylov = [e for name, e in by_name.items() if name.startswith("krylov")]
         nearest = krylov[0] if krylov[0].fits else krylov[-1]
         if solver.max_columns is None:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
@@ -394,9 +399,9 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
         return replace(costs.gram_power(work, speeds), solver=solver, fits=True)
     if not isinstance(solver, solvers.Arpack):
         return costs.by_products(work, type(solver).__name__, solver)
-    formed = _named(estimates, "arpack, matrix formed")
+    formed = by_name["arpack, matrix formed"]
     if work.entries and not solver.form:
-        of_rows = _named(estimates, "arpack, products of rows")
+        of_rows = by_name["arpack, products of rows"]
         if solver.form is False or of_rows.seconds < formed.seconds or not formed.fits:
             return replace(of_rows, solver=clone(solver).set_params(form=False), fits=True)
     fits = formed.bytes <= work.memory and work.device == "cpu"
@@ -405,10 +410,6 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
     return costs.by_products(work, "arpack", solver)
-
-
-def _named(estimates, name):
-    return next(e for e in estimates if e.method == name)
 
 
 def _why(best, possible) -> str:
@@ -525,16 +526,20 @@ def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None
         )
 
 
-def warn_unconverged(pairs, tol):
+def warn_unconverged(pairs, tol: float) -> None:
     """Say what to change where the residuals have not reached the tolerance."""
     if not pairs.converged:
-        tell(
-            f"Not converged after {counted(pairs.n_passes, 'pass', 'passes')}: the largest "
-            f"residual is {residual_share(pairs):.1e} of the first eigenvalue, and "
-            f"{max(tol, FULL_FLOOR):.1e} was asked for. Raise tol, or raise memory so that the "
-            "whole matrix fits.",
-            ConvergenceWarning,
-        )
+        advice = "Raise tol, or raise memory so that the whole matrix fits."
+        _tell_residual(residual_share(pairs), pairs.n_passes, tol, advice)
+
+
+def _tell_residual(residual: float | None, passes: int, tol: float, advice: str) -> None:
+    share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
+    tell(
+        f"Not converged after {counted(passes, 'pass', 'passes')}: the largest residual is "
+        f"{share}, and {max(tol, FULL_FLOOR):.1e} was asked for. {advice}",
+        ConvergenceWarning,
+    )
 
 
 def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
@@ -558,9 +563,4 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
         advice = "An eigenvalue may have more copies than the block of the solver: widen the block."
     elif passes < (solver.most_passes or 0) - 1:
         advice = "More passes would not help: raise tol."
-    share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
-    tell(
-        f"Not converged after {counted(passes, 'pass', 'passes')}: the largest residual is "
-        f"{share}, and {max(task.tol, FULL_FLOOR):.1e} was asked for. {advice}",
-        ConvergenceWarning,
-    )
+    _tell_residual(residual, passes, task.tol, advice)

@@ -5,23 +5,20 @@ alone, and seconds of single steps are those that `benchmarks/calibrate.py` meas
 """
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._packages import has
 from ..bases import BASES, RandomFeatures
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
-from ..compute import TiledEngine, is_sparse
 from ..compute.engine import ALONE
-from ..compute.linalg import FEW_ROWS, LONG_ROWS, times_few
-from ..kernels import Kernel, Precomputed
+from ..compute.linalg import FEW_ROWS, LONG_ROWS
+from ..kernels import Kernel
 from ..selectors import FullGreedy
 from ..selectors.sampling import default_selector
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
@@ -172,35 +169,6 @@ class Speeds:
             value, column = kernel.seconds
             return cls(evaluate=value + column * d)
         return cls(evaluate=4e-13 + 1.1e-14 * d, multiply=1e-14, decompose=5e-12, read=1e-11)
-
-    @classmethod
-    def measured(cls, kernel: Kernel, X: Any, engine: TiledEngine) -> "Speeds":
-        """Speeds of this machine for this kernel, from a few tiles and a small eigenproblem."""
-        if isinstance(kernel, Precomputed):
-            return replace(cls.typical(X.shape[1]), evaluate=0.0)
-        X = X if is_sparse(X) else np.asarray(X)
-        pairs = kernel.pairs(X, dtype=np.float32, store=10**9)
-        n = X.shape[0]
-        every, out = slice(0, n), np.empty((n, n), np.float32)
-        V = np.ones((n, 24), np.float32)
-        S = np.random.default_rng(0).random((256, 256))
-        with engine.single_blas():
-            evaluate = _seconds(lambda: pairs.tile(every, every, out)) / n**2
-            both = _seconds(lambda: (times_few(out, V), times_few(out.T, V)))
-            dense = _seconds(lambda: eigh(S, subset_by_index=(240, 255)))
-        return cls(evaluate, both / (2 * n**2 * V.shape[1]), dense / some_pairs(256, 16))
-
-
-def _seconds(work: Callable) -> float:
-    """The best of three runs after a warm-up."""
-    work()
-    best = np.inf
-    for _ in range(3):
-        # What other programs take of the processor meanwhile does not count.
-        start = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - start)
-    return best
 
 
 def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimate:

@@ -17,10 +17,8 @@ from ..exceptions import CheckpointError
 from ..kernels.base import wide_row_squares
 from .moments import Moments, RowFunction, WeightedFunction
 
-# Numbers whose keys are made at once: what stays in the cache is made ten times faster.
-BLOCK = 2**14
-# Rows beyond the size of a sample among which it surely is, and rounding of logarithms.
-SPARE, ROUNDING = 2.0, 1e-12
+# Numbers that are looked at together.
+BLOCK = 2**15
 
 
 @dataclass(frozen=True)
@@ -102,14 +100,9 @@ class RowSample:
 
     def add(self, X, first: int, forgetting: float = 1.0, weights: Any = None) -> "RowSample":
         """The sample with the chance given to rows number first, first + 1, ..."""
-        stop, full = first + X.shape[0], len(self.keys) == self.size
-        if full and forgetting == 1.0:
-            # Keys fall as u grows: rows without a chance, most of them, cost no logarithm.
-            number = likely(first, stop, self.seed, float(np.exp(-np.exp(self.keys.max()))))
-        else:
-            number = np.arange(first, stop)
+        number = np.arange(first, first + X.shape[0])
         keys = np.log(-np.log(uniforms(number, self.seed))) + number * np.log(forgetting)
-        if full:
+        if len(self.keys) == self.size:
             hopeful = keys < self.keys.max()
             number, keys = number[hopeful], keys[hopeful]
         weights = None if weights is None else np.asarray(weights, dtype=float)[number - first]
@@ -133,9 +126,8 @@ class RowSample:
     def _smallest(self, X, keys, weights, numbers) -> "RowSample":
         w = None
         if weights is not None or self.weights is not None:
-            old, new = np.ones(self.keys.size), np.ones(len(keys))
-            old, new = (a if b is None else b for a, b in ((old, self.weights), (new, weights)))
-            w = np.concatenate([old, new])
+            sides = (self.weights, len(self.keys)), (weights, len(keys))
+            w = np.concatenate([np.ones(n) if side is None else side for side, n in sides])
         keys = np.concatenate([self.keys, keys])
         index = smallest(keys, self.size)
         if self.numbers is None:
@@ -250,20 +242,11 @@ class PickOf(RowFunction):
 
 def sampled_numbers(n: int, size: int, seed: int) -> np.ndarray:
     """The numbers of the rows that a `RowSample` of n rows keeps, in order."""
-    least = 1.0 - SPARE * size / max(n, 1)
-    number = likely(0, n, seed, least) if least > 0 else np.arange(n)
-    if len(number) < size:
-        number = np.arange(n)
-    return number[smallest(np.log(-np.log(uniforms(number, seed))), size)]
-
-
-def likely(first: int, stop: int, seed: int, least: float) -> np.ndarray:
-    """The numbers from `first` on whose uniforms are at least `least`, up to rounding."""
-    bound = least * (1.0 - ROUNDING) - ROUNDING
-    blocks = (np.arange(i, min(i + BLOCK, stop)) for i in range(first, stop, BLOCK))
-    return np.concatenate(
-        [number[uniforms(number, seed) >= bound] for number in blocks] or [np.arange(0)]
-    )
+    number = np.arange(0)
+    for start in range(0, n, BLOCK):
+        number = np.append(number, np.arange(start, min(start + BLOCK, n)))
+        number = number[smallest(-uniforms(number, seed), size)]
+    return number
 
 
 def smallest(keys, size: int) -> np.ndarray:

@@ -201,18 +201,16 @@ class Moments:
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both sets of rows together."""
-        count = self.count + other.count
         # No rows on one side, as before the first batch of a stream: nothing to be added up.
         if not other.count and not other.energy:
             return self
-        if not self.count and not self.energy and self.mean.shape == other.mean.shape:
+        if not self.count and not self.energy:
             return other
-        if count == 0:
-            return self
-        shift = other.mean - self.mean
+        count, shift = self.count + other.count, other.mean - self.mean
+        share = other.count / (count or 1.0)
         scatter = self.scatter + other.scatter
-        scatter += outer(shift, shift * (self.count * other.count / count))
-        mean = self.mean + shift * (other.count / count)
+        scatter += outer(shift, shift * (self.count * share))
+        mean = self.mean + shift * share
         largest = max(self.largest, other.largest)
         return Moments(count, mean, scatter, self.energy + other.energy, largest)
 

@@ -267,14 +267,13 @@ class GramProblem(Problem):
         if not pairs.ritz:
             M = to_numpy(A.T @ (self.operator @ A))
             metric[1:, 1:] = (M + M.T) / 2
-        if self.weights is None:
-            share: Any = 1.0 / n
-        else:
-            share = on_device_of(self.operator.weights / self.weight, frame)
-            A *= self.weight * share[:, None]
+        share: Any = 1.0 / n
+        if self.weights is not None:
+            share = on_device_of(self.operator.weights / self.weight, frame)[:, None]
+            A *= self.weight * share
         if self.center:
-            frame[:, 0] = share
-            A -= A.mean(axis=0) if self.weights is None else share[:, None] * A.sum(axis=0)
+            frame[:, :1] = share
+            A -= share * A.sum(axis=0)
             means = on_device_of(self.operator.row_means, A)
             metric[0, 0] = float((means * frame[:, 0]).sum())
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
@@ -317,8 +316,42 @@ class GramProblem(Problem):
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
 
+class SmallProblem(Problem):
+    """An eigenproblem of the coordinates that rows have in a small basis.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        How the coordinates were made.
+    mean : array of shape (size,)
+        Of the coordinates.
+    """
+
+    whitening: Any
+    mean: Any
+
+    @abstractmethod
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """How far from exact the result can be."""
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        return Result(self.expand(pairs), self.certificate(pairs), pairs, self)
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        """The mean and the directions along `vectors`, from coordinates to the basis."""
+        positive, weights = pairs.values > 0, self.whitening.weights
+        Q = to_numpy(pairs.vectors) * positive
+        mean = self.mean if self.center else np.zeros(len(Q))
+        metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
+        metric[0, 0] = mean @ mean
+        metric[0, 1:] = metric[1:, 0] = mean @ Q
+        metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
+        frame = np.column_stack([mean, Q])
+        return KernelExpansion(self.basis, frame if weights is None else weights @ frame, metric)
+
+
 @dataclass(frozen=True, eq=False)
-class ReducedProblem(Problem):
+class ReducedProblem(SmallProblem):
     """Kernel PCA in the span of a small basis: the eigenproblem of m x m moments.
 
     The rows have orthonormal coordinates y = W' k(Z, x). Their mean and scatter give the
@@ -326,8 +359,6 @@ class ReducedProblem(Problem):
 
     Attributes
     ----------
-    whitening : Whitening
-        How the coordinates were made.
     moments : Moments
         Of the coordinates of all rows.
     sample : array or None
@@ -360,6 +391,7 @@ class ReducedProblem(Problem):
         return DenseOperator(self.basis.engine.asarray(matrix))
 
     weight = property(lambda self: float(self.moments.count))
+    mean = property(lambda self: self.moments.mean)
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -410,14 +442,6 @@ class ReducedProblem(Problem):
     def remainder(self) -> Remainder | None:
         """The part of sampled rows outside the span, or the error of their features."""
         return None if self.sample is None else judge(self)
-
-    def result(self, pairs: Eigenpairs) -> Result:
-        return Result(self.expand(pairs), self.certificate(pairs), pairs, self)
-
-    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        """The mean and the directions along `vectors`, in coordinates."""
-        mean = self.moments.mean if self.center else np.zeros(self.size)
-        return expansion_of(self.basis, self.whitening, mean, pairs)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
@@ -492,7 +516,7 @@ class ColumnProblem(ReducedProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class FourierProblem(Problem):
+class FourierProblem(SmallProblem):
     """Kernel PCA on a grid of frequencies: the eigenproblem of the covariance of its features.
 
     Attributes
@@ -515,11 +539,13 @@ class FourierProblem(Problem):
         )
 
     weight = property(lambda self: float(self.sums.count))
+    mean = property(lambda self: self.operator.mean)
+    whitening = property(lambda self: Whitening(self.basis.size))
     scale = property(lambda self: self.sums.count * self.basis.top)
 
     @property
     def total(self) -> float:  # type: ignore[override]
-        mean = self.operator.mean
+        mean = self.mean
         return self.scale - (self.sums.count * float(mean @ mean) if self.center else 0.0)
 
     @property
@@ -532,16 +558,11 @@ class FourierProblem(Problem):
         steps = np.log2(np.prod(self.sums.sums.shape)) + 1
         return 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * self.scale
 
-    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        mean = self.operator.mean if self.center else np.zeros(self.size)
-        return expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
-
-    def result(self, pairs: Eigenpairs) -> Result:
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
         ends = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
-        certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **ends)
-        return Result(self.expand(pairs), certificate, pairs, self)
+        return certify(pairs, self.size, self.total, (rounding,), definite=True, **ends)
 
 
 def roundings_of(
@@ -613,15 +634,3 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
     floor = -INDEFINITE_SHARE * float(np.linalg.norm(C, 2)) - rounding
     return bool(np.linalg.eigvalsh((K + K.T) / 2)[0] < floor)
-
-
-def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:
-    """A mean, (k,), and directions, the vectors of the pairs, from coordinates to the basis."""
-    positive = pairs.values > 0
-    Q = to_numpy(pairs.vectors) * positive
-    metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
-    metric[0, 0] = mean @ mean
-    metric[0, 1:] = metric[1:, 0] = mean @ Q
-    metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
-    frame, weights = np.column_stack([mean, Q]), whitening.weights
-    return KernelExpansion(basis, frame if weights is None else weights @ frame, metric)

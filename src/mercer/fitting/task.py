@@ -126,9 +126,8 @@ class FitTask:
         if not single:
             centered = kernel.recentered(self.pilot) if self.center else kernel
             single = bool(centered.spread(self.pilot) <= DRAFT_SPREAD)
-        fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
-        where, tol = engine.where, self.tol
-        sizes = n, d, r, engine.memory, threads, tol, where, fused, single, rank
+        fused, rank = engine.fuses(kernel), kernel.rank(d)
+        sizes = n, d, r, engine.memory, engine.threads, self.tol, engine.where, fused, single, rank
         entries = self.array.nnz if by_rows else 0
         if self.array is None and self.rows.sparse and kernel.is_inner_product:
             seen = self.pilot
@@ -321,9 +320,8 @@ def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:
         sample = task.rows.sample(size, task.seed)
     if sample is None:
         functions = (*functions, SurveyOf(size, task.seed))
-    function = functions[0] if len(functions) == 1 else Together(functions)
-    total = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
-    parts = (total,) if len(functions) == 1 else total.parts
+    sums = task.rows.sum(Together(functions), "summing moments", checkpoint=task.checkpoint)
+    parts = sums.parts
     if sample is None:
         *parts, seen = parts
         sample = seen.sample.rows

@@ -71,7 +71,9 @@ class ConstantGain(BaseEstimator):
 
     def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
-        return HebbianRule(A, self.cap)
+        is_running = self.estimate == "running"
+        running = RunningEigenvalues(S, self.size(unit), unit.floor) if is_running else None
+        return HebbianRule(A, self.cap, running)
 
 
 @dataclass(eq=False, repr=False)
@@ -107,7 +109,7 @@ class EigenvalueGain(DecayingGain):
     estimate : "outputs", "product" or "running", default="outputs"
         Eigenvalues by the sums of squared outputs of a pass; or by equation 13: once a pass, as
         the paper's text says, for one more product with the kernel matrix; or before every step, as
-        its Algorithm 1 lists it, for products of kernel rows with each other and memory for A K'.
+        its Algorithm 1 lists it, for O(r n) operations a row and memory for A K'.
     """
 
     estimate: str = field(default="outputs", kw_only=True)
@@ -123,13 +125,6 @@ class EigenvalueGain(DecayingGain):
     def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
         values = np.maximum(eigenvalues, unit.floor)
         return self.size(unit) * np.linalg.norm(values) / values
-
-    def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
-        return HebbianRule(A, self.cap, self._estimate(S, unit))
-
-    def _estimate(self, S, unit: GainUnit) -> RunningEigenvalues | None:
-        is_running = self.estimate == "running"
-        return RunningEigenvalues(S, self.size(unit), unit.floor) if is_running else None
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +157,7 @@ class MetaDescentGain(EigenvalueGain):
     def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
         mu = 0.5 / unit.variance if self.mu is None else self.mu
         settings = tuple(map(float, (mu, self.xi, self.clip, *self.bounds)))
-        running = self._estimate(S, unit)
+        running = super().rule(A, S, unit).running
         return MetaDescentRule(A, self.cap, A @ S.T, settings, self.rho0, running)
 
 

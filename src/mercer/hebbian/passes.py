@@ -39,7 +39,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.linalg import self_product
-from ..fitting.checkpoint import Progress, Stage
+from ..fitting.checkpoint import Progress
 from ..fitting.functions import pack, unpack
 from ..fitting.problems import ReducedProblem
 from ..operators import DenseOperator, SymmetricOperator
@@ -172,11 +172,27 @@ class _Run:
         self.records, rng.bit_generator.state = list(records), progress.header["rng"]
         return progress.header["over"], begun
 
-    def visit(self, rng, measure, progress, begun):
-        """Visit all points once in random order, or those left of a pass that was begun."""
+    def visit(self, rng, measure, progress, begun) -> tuple:
+        """Visit all points once; the record of the pass, as in `History`."""
         n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
         rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
+        values, outputs, Z = self.steps(rates, decay, t, rng, progress, begun)
+        if self.gain.estimate == "product":
+            values = column_norms(self.gram @ rule.A.T) / lengths_of(rule.A)
+        self.eigenvalues, self.outputs, self.V, self.Z = values, outputs, V, Z
+        ritz, U, KU = rotate(V, Z)
+        residuals = column_norms(KU - U * on_device_of(ritz, U))[: self.r]
+        alive = on_device_of(np.flatnonzero(values[: self.r] > 1e-12 * values.max()), V)
+        old, new = V[:, : self.r][:, alive], outputs[:, : self.r][:, alive]
+        _, turned = qr(new - old @ (old.T @ new))
+        gains = rates / (1 + decay * (t + n)) * np.exp(rule.rho) * rule.brake
+        excess = None if measure is None else measure(rule.A[: self.r])
+        return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
+
+    def steps(self, rates, decay, t, rng, progress, begun) -> tuple:
+        """Eigenvalues by a pass in random order, or by what is left of one; outputs, Z = K'V."""
+        n, V, rule = self.unit.n, self.outputs, self.rule
         # Outputs are small block by block and come from the host; the rows' products do not.
         Y = np.empty(rule.A.shape, dtype_name(rule.A.dtype))
         Z = array_namespace(V).empty_like(V)
@@ -199,23 +215,7 @@ class _Run:
         values: Any = np.sum(Y**2, axis=1, dtype=np.float64)
         if rule.running is not None:
             values = rule.running.values(rule.A)
-        outputs = orthonormal(on_device_of(Y, V).T)
-        return self.passed(values, outputs, Z, rates / (1 + decay * (t + n)), measure)
-
-    def passed(self, values, outputs, Z, rates, measure) -> tuple:
-        """The record of a pass that began with the outputs V, of which Z = K' V."""
-        V, rule = self.outputs, self.rule
-        if self.gain.estimate == "product":
-            values = column_norms(self.gram @ rule.A.T) / lengths_of(rule.A)
-        self.eigenvalues, self.outputs, self.V, self.Z = values, outputs, V, Z
-        ritz, U, KU = rotate(V, Z)
-        residuals = column_norms(KU - U * on_device_of(ritz, U))[: self.r]
-        alive = on_device_of(np.flatnonzero(values[: self.r] > 1e-12 * values.max()), V)
-        old, new = V[:, : self.r][:, alive], outputs[:, : self.r][:, alive]
-        _, turned = qr(new - old @ (old.T @ new))
-        gains = rates * np.exp(rule.rho) * rule.brake
-        excess = None if measure is None else measure(rule.A[: self.r])
-        return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
+        return values, orthonormal(on_device_of(Y, V).T), Z
 
     def units(self, values) -> Any:
         """The leading directions as vectors that the operator multiplies, of unit length."""
@@ -224,7 +224,7 @@ class _Run:
 
     def note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
         """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
-        if isinstance(progress, Stage):
+        if progress.checkpoint is not None:
             arrays: list = []
             carried = [to_numpy(A) for A in (self.eigenvalues, self.V, self.Z, self.outputs)]
             state = pack((carried, self.rule.state(), self.records, begun), arrays)
@@ -239,21 +239,15 @@ class _RowRun(_Run):
     same. The m x m moments of the rows make the products that the n x n matrix makes elsewhere.
     """
 
-    def visit(self, rng, measure, progress, begun):
-        """Visit all rows once."""
-        n, rule = self.unit.n, self.rule
-        t, seen = 1 + n * len(self.records), 0
-        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
-        values = np.zeros(len(rates))
+    def steps(self, rates, decay, t, rng, progress, begun) -> tuple:
+        n, seen, values = self.unit.n, 0, np.zeros(len(rates))
         for rows in self.gram.samples(self.block):
-            Y = rule.step(None, rows, rates, decay, t + seen)
+            Y = self.rule.step(None, rows, rates, decay, t + seen)
             values += np.sum(Y**2, axis=1, dtype=np.float64)
             seen += rows.shape[0]
             if progress.tick is not None:
                 progress.tick(seen, n)
-        Z = self.gram @ self.outputs
-        gains = rates / (1 + decay * (t + n))
-        return self.passed(values, orthonormal(rule.A.T), Z, gains, measure)
+        return values, orthonormal(self.rule.A.T), self.gram @ self.outputs
 
     def units(self, values) -> Any:
         return self.rule.A[: self.r].T
@@ -304,14 +298,6 @@ class RowSamples:
             yield left
 
 
-class RowMoments(DenseOperator):
-    """The second moments of rows that can be read again."""
-
-    def __init__(self, A: Array, samples: RowSamples):
-        super().__init__(A)
-        self.samples = samples
-
-
 @dataclass(frozen=True, eq=False)
 class RowwiseProblem(ReducedProblem):
     """Kernel PCA in the span of a small basis, learned from one row after the other."""
@@ -324,11 +310,12 @@ class RowwiseProblem(ReducedProblem):
         return cls(**{f.name: getattr(problem, f.name) for f in fields(problem)}, rows=rows)
 
     @cached_property
-    def operator(self) -> RowMoments:
-        matrix = to_numpy(super().operator.A)
-        k = len(matrix)
+    def operator(self) -> DenseOperator:
+        operator = DenseOperator(to_numpy(super().operator.A))
+        k = operator.shape[0]
         every = self.expand(Eigenpairs(np.ones(k), np.eye(k), np.zeros(k)))
-        return RowMoments(matrix, RowSamples(self.rows, every, self.count))
+        operator.samples = RowSamples(self.rows, every, self.count)
+        return operator
 
 
 def sampled_norm(gram, rng, block=128, size=SAMPLE):

@@ -191,8 +191,7 @@ class CenteredGram(SymmetricOperator):
         return float((d if self.weights is None else self._roots(d) ** 2 * d).max())
 
     def progress(self) -> Progress:
-        checkpoint = self.basis.checkpoint
-        progress = Progress() if checkpoint is None else checkpoint.next_stage("loop")
+        progress = Progress(self.basis.checkpoint)
         progress.tick = self.basis.engine.on_tiles
         return progress
 

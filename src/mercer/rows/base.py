@@ -105,7 +105,7 @@ class Rows(ABC):
         checkpoint : Checkpoint or None
             Where the sum so far is written, so that a killed pass goes on.
         """
-        stage = Progress() if checkpoint is None else checkpoint.next_stage("sum")
+        stage = Progress(checkpoint, "sum")
         done = stage.header.get("done", {})
         total = unpack(stage.header["total"], stage.arrays) if done else None
 

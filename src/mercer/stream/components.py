@@ -36,7 +36,7 @@ from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import RowSample
 from ..fitting.moments import Moments
-from ..fitting.problems import FourierProblem, Problem, ReducedProblem
+from ..fitting.problems import FourierProblem, Problem, ReducedProblem, SmallProblem
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs
 from .dictionary import GrowingDictionary
@@ -142,8 +142,7 @@ def states_along(
     X = match_sparsity(X, sample.rows)
     n = X.shape[0]
     while start < n:
-        to_look = rows_to_look(stream.count, forgetting)
-        to_reference = rows_to_reference(stream.count, forgetting)
+        to_look, to_reference = rows_to_go(stream.count, forgetting)
         stop = min(n, start + to_look, start + to_reference)
         part = X[start:stop]
         part_counts = None if counts is None else counts[start:stop]
@@ -163,42 +162,60 @@ def states_along(
         yield start, State(stream, sample, reference)
 
 
-def rows_to_look(count: int, forgetting: float) -> int:
-    """Rows until points may leave next: a function of the number of rows, not of batches."""
-    if forgetting == 1:
-        return sys.maxsize
-    step = int(np.clip(LOOKS / (1 - forgetting), *LOOK_ROWS))
-    return step - count % step
+def rows_to_go(count: int, forgetting: float) -> tuple[int, int]:
+    """Rows until points may leave next, and until the signs get a new reference.
 
-
-def rows_to_reference(count: int, forgetting: float) -> int:
-    """Rows until the signs get a new reference: of the number of rows, not of batches."""
+    By the number of rows, whatever the batches.
+    """
+    to_look = sys.maxsize
+    if forgetting < 1:
+        step = int(np.clip(LOOKS / (1 - forgetting), *LOOK_ROWS))
+        to_look = step - count % step
     if count < FIRST_REFERENCE:
-        return FIRST_REFERENCE - count
+        return to_look, FIRST_REFERENCE - count
     step = 2 ** (count.bit_length() - 1) // PER_OCTAVE
     if forgetting < 1:
         memory = int(max(LEAST_STEP, 1 / (1 - forgetting) / PER_MEMORY))
         step = min(step, 2 ** (memory.bit_length() - 1))
-    return step - count % step
+    return to_look, step - count % step
 
 
 @dataclass(frozen=True, eq=False)
-class StreamProblem(ReducedProblem):
-    """Kernel PCA of the rows of a stream so far, in the span of its dictionary or of its features.
+class Aligned(SmallProblem):
+    """Kernel PCA of the rows of a stream so far, with signs that agree with an earlier time.
 
     Attributes
     ----------
-    stream : Stream
+    stream : Stream or FourierStream
         Whose moments these are.
     reference : KernelExpansion or None
-        Of the stream at an earlier time: directions get signs that agree with it.
+        Of the stream at an earlier time.
     """
 
     stream: Any = None
     reference: KernelExpansion | None = None
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        return aligned(super().expand(pairs), self.reference, self.stream.span)
+        """The directions with the sign of that direction of the reference that is nearest.
+
+        The nearest one and not the one of the same number: where eigenvalues cross, the sign goes
+        with the direction. The basis of the reference must be the first vectors of this one. A
+        direction that is new has a sign of its own, and all have where there is no reference.
+        """
+        expansion, reference, span = super().expand(pairs), self.reference, self.stream.span
+        A = expansion.frame[:, 1:]
+        signs = lead_signs(A)
+        if reference is not None:
+            agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
+            nearest = np.argmax(np.abs(agreement), axis=0)
+            cosines = agreement[nearest, np.arange(A.shape[1])]
+            signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
+        return expansion.stretched(signs)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamProblem(Aligned, ReducedProblem):
+    """In the span of a dictionary or of features."""
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """Certificate of the span, plus the part of early rows along points that joined later.
@@ -255,14 +272,8 @@ class StreamProblem(ReducedProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class FourierStreamProblem(FourierProblem):
-    """Kernel PCA of the rows of a stream so far on a Fourier grid; attributes as of the other."""
-
-    stream: Any = None
-    reference: KernelExpansion | None = None
-
-    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
-        return aligned(super().expand(pairs), self.reference, self.stream.span)
+class FourierStreamProblem(Aligned, FourierProblem):
+    """On a Fourier grid."""
 
 
 def stream_problem(stream, engine, center: bool, reference=None, **options) -> Any:
@@ -323,23 +334,6 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
     values, U = eigh(V.T @ times(V))
     values, U = values[::-1][: Q.shape[1]], U[:, ::-1][:, : Q.shape[1]]
     return Eigenpairs(np.maximum(values, 0.0), V @ U, np.zeros(len(values)))
-
-
-def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
-    """The directions with the sign of that direction of the reference that is nearest.
-
-    The nearest one and not the one of the same number: where eigenvalues cross, the sign goes
-    with the direction. The basis of the reference must be the first vectors of this one. A
-    direction that is new has a sign of its own, and all have where there is no reference.
-    """
-    A = expansion.frame[:, 1:]
-    signs = lead_signs(A)
-    if reference is not None:
-        agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
-        nearest = np.argmax(np.abs(agreement), axis=0)
-        cosines = agreement[nearest, np.arange(A.shape[1])]
-        signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
-    return expansion.stretched(signs)
 
 
 def residuals_of_scores(pairs, S, missed, most, lower, upper) -> tuple:
