@@ -228,7 +228,7 @@ def test_errors_say_what_to_do():
         ProcessMonitor(smoothing=(3, 2)).fit(X)
     with pytest.raises(ValueError, match="'false_alarms'"):
         ProcessMonitor(false_alarms=1.5).fit(X)
-    with pytest.raises(ValueError, match=r"need .* and memory= allows"):
+    with pytest.raises(ValueError, match=r"cannot hold .* rows of .* lags"):
         ProcessMonitor(memory=10_000).fit(X)
     with pytest.raises(ValueError, match=r"All columns are constant"):
         ProcessMonitor().fit(np.ones((50, 3)))

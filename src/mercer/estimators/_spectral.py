@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import Array, format_bytes, is_sparse, make_engine, parse_bytes, restore, to_numpy
+from ..compute import Array, is_sparse, make_engine, parse_bytes, restore, to_numpy, too_little
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan, warn_of_width, warn_unconverged, width_rows
@@ -57,7 +57,7 @@ class SpectralInput(Door):
         "certificate_": Fitted("Certificate k"),
         "plan_": Fitted(Plan),
         "graph_": Fitted("NeighborGraph m"),
-        **not_saved("affinity_ landmarks_ _searched _search_device"),
+        **not_saved("affinity_ landmarks_ _rows _searched _search_device"),
     }
 
     _: KW_ONLY
@@ -172,13 +172,10 @@ class SpectralInput(Door):
 
     def _functions(self, X, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> Any:
         """What is made of the functions at the rows of X, ``then(V)``; lazily of Dask rows."""
-        rows = self._open(X, reset=False)
         if self.affinity_ not in NEIGHBORS:
-            return rows.map(at_rows(self.map_, then, tail, dtype))
-        array = rows.as_array("A graph of neighbors", instead="pass some of them at a time")
+            return self._open(X, reset=False).map(at_rows(self.map_, then, tail, dtype))
+        array = self._array(X, "A graph of neighbors")
         self.kernel_.check(array)
-        if not array.shape[0]:
-            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         if self.graph_.points is not None:
             check_range(array, "Neighbors")
         array = self.graph_.rows(array, self._search_engine())
@@ -226,7 +223,7 @@ class SpectralInput(Door):
                 if in_memory(rows) is None and not chosen:
                     rows.as_array(who, instead=BY_KERNEL)
                     rows = rows._for_points(who, required=True)
-            self.affinity_ = self._affinity(rows)
+            self.affinity_, self._rows = self._affinity(rows), rows.shape[0]
         return rows
 
     def _check(self, X, reset: bool):
@@ -293,18 +290,11 @@ class SpectralInput(Door):
             return self.graph_.matrix
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
-            over = (
-                f"A graph of {k:,} neighbors of {n:,} rows takes {format_bytes(need)}, and memory "
-                f"allows {format_bytes(engine.memory)}"
-            )
+            what, advice = f"a graph of {k:,} neighbors of {n:,} rows", "Give n_neighbors="
+            over = too_little(engine.memory, need, what, f"{advice}{max(most, 1)}. ")
             if k == self.n_neighbors or not most:
-                raise ValueError(
-                    f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
-                )
-            tell(
-                f"{over}: {most:,} neighbors are used. Give n_neighbors, or raise memory to "
-                f"{format_bytes(need)} for {k:,}."
-            )
+                raise over
+            tell(f"{most:,} neighbors are used: {over}")
         if given:
             self.graph_ = NeighborGraph.given(X, min(k, most), local)
         else:

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import FourierGrid, GramBasis
-from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute import Array, is_sparse, parse_bytes, to_numpy, too_little
+from ..compute.arrays import is_foreign
 from ..compute.numbers import check_meaning, check_unmasked, reason
 from ..exceptions import tell
 from ..fitting.moments import ExtraColumn
@@ -282,7 +282,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
         columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
         check_room(len(Y), sum(len(labels) for labels, _ in columns), memory)
         return kernel, centered(supervised.indicators(columns))
-    Y = numbers(Y)
+    Y = checked_array(Y, dtype=np.float64, input_name="y")
     if isinstance(kernel, str) and kernel == "linear":
         return kernel, centered(Y)
     if isinstance(kernel, str) and kernel == "precomputed":
@@ -335,7 +335,7 @@ def columns_of(y: Any) -> np.ndarray:
             "array of shape (n,) or (n, q)."
         )
     check_meaning(Y, "y")
-    return numbers(Y) if Y.dtype.kind == "f" else Y
+    return checked_array(Y, dtype=np.float64, input_name="y") if Y.dtype.kind == "f" else Y
 
 
 def table_of(y: Any) -> np.ndarray:
@@ -348,11 +348,6 @@ def table_of(y: Any) -> np.ndarray:
     except ValueError as error:
         raise reason(y, error, "y") from error
     return Y[:, None] if Y.ndim == 1 else Y
-
-
-def numbers(Y: np.ndarray) -> np.ndarray:
-    """A table of finite floats."""
-    return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
 
 
 def is_missing(label: Any) -> bool:
@@ -384,11 +379,8 @@ def check_room(n: int, q: int, memory: Any) -> None:
     """Raise ValueError where a target of q columns would take more than its share of the budget."""
     budget, need = parse_bytes(memory), COPIES * SHARE * 8 * n * q
     if need > budget:
-        raise ValueError(
-            f"The target takes {q:,} columns for {n:,} rows, one for each class or number, and "
-            f"with memory={format_bytes(budget)} there is no room for it. Give at least "
-            f"memory={need}, or a y of fewer classes."
-        )
+        what = f"the target of {n:,} rows in {q:,} columns, one for each class or number"
+        raise too_little(budget, need, what, "Give a y of fewer classes. ")
 
 
 def centered(features: np.ndarray) -> np.ndarray:
