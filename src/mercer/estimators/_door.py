@@ -380,7 +380,10 @@ class Door(BaseEstimator):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         least = self._least_rows if reset else min(self._least_rows, 1)
         copy = reset and self._keeps_copy()
-        in_place = is_on_device(X) and self._computes_on_devices(reset)
+        in_place = is_on_device(X) and self._device() != "cpu"
+        fitted = vars(self).get("expansion_", vars(self).get("map_"))
+        if in_place and not reset and fitted is not None:
+            in_place = fitted.basis.engine.device is not None
         if not in_place:
             if reset and vars(self).get("device") != "cpu":
                 X = _checks.in_main_memory(X, type(self).__name__)
@@ -583,16 +586,6 @@ class Door(BaseEstimator):
     def _device(self) -> Any:
         """Where the work is done: what `device` says, unless this estimator has no choice."""
         return self.device
-
-    def _computes_on_devices(self, reset: bool) -> bool:
-        """Whether data stay on the device they are on; else they come to main memory.
-
-        In a fit by the parameter `device`; later, where the fitted basis is.
-        """
-        if self._device() == "cpu":
-            return False
-        fitted = None if reset else vars(self).get("expansion_", vars(self).get("map_"))
-        return fitted is None or fitted.basis.engine.device is not None
 
     def _keeps_copy(self) -> bool:
         """Whether the model keeps the rows, and a copy of them was asked for."""

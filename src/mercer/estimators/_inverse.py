@@ -128,12 +128,9 @@ class Inverse:
             return self.find(self.denoising_scores(X, compensate), denoising=True, near=X)
         gauge = self._gauge
         excess = gauge.excess(to_numpy(some_rows(X, HELD_ROWS)))
-        if noise is None:
-            noise = excess or gauge.floor
-            as_noisy = not excess
-        else:
-            # What would show, and does not, is in the rows of the fit too.
-            as_noisy = not excess and gauge.limit < noise
+        # What would show, and does not, is in the rows of the fit too.
+        as_noisy = not excess and (noise is None or gauge.limit < noise)
+        noise = (excess or gauge.floor) if noise is None else noise
         if not noise:
             tell(NO_NOISE, python="If you know of some, give noise=, its standard deviation.")
             return X

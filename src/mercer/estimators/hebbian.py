@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
 from ..bases import BasisRecipe, PointBasis, PointGram
-from ..compute import Array, Same, is_sparse, match_sparsity, to_numpy, too_little
+from ..compute import Array, is_sparse, match_sparsity, to_numpy, too_little
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
@@ -221,14 +221,6 @@ class HebbianKernelPCA(KernelModel):
         self
         """
         return self._fit(X, y)
-
-    def fit_transform(self, X: Same, y: Any = None) -> Same:
-        """Fit to X and return its scores, (n_samples, n_components).
-
-        The same as `fit` and `transform`: the scaled eigenvectors are the scores only
-        where the passes have converged.
-        """
-        return self.fit(X, y).transform(X)
 
     def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Learn more rows, in their order, from the start or from the fitted model.

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 
 from .._tables import counted
 from ..compute import Array, match_sparsity, parse_bytes, restore, to_numpy, too_little
-from ..exceptions import InvalidParameterError, ModelFileError, tell, trials
+from ..exceptions import ModelFileError, tell, trials
 from ..files.base import listed
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Kernel
 from ..relatives import monitor as charts
-from ._checks import FADING, FROM_0, Flag, Share, StrOptions
+from ._checks import FADING, FROM_0, Flag, Rule, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from .kernel_pca import KernelPCA
@@ -38,6 +38,14 @@ LARGEST = 1e150
 LEAST_VARIANCE = 1e-10
 
 
+# Alarms where k of the last m rows are beyond a limit.
+RUN = Rule(
+    "two whole numbers (k, m) with 1 <= k <= m",
+    lambda run: (
+        (isinstance(run, tuple | list) and len(run) == 2 and all(type(x) is int for x in run))
+        and 1 <= run[0] <= run[1]
+    ),
+)
 # Kernels of numbers.
 NUMERIC = StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"})
 
@@ -150,7 +158,7 @@ class ProcessMonitor(Detector):
     kernel: Annotated[str | Kernel | Callable, NUMERIC, callable, Kernel] = "rbf"
     gamma: float | str | None = "auto"
     lags: Annotated[int, FROM_0] = 0
-    smoothing: Annotated[float | tuple[int, int] | None, FADING, tuple, list, None] = None
+    smoothing: Annotated[float | tuple[int, int] | None, FADING, RUN, None] = None
     whiten: Flag = True
     false_alarms: Share = 0.01
 
@@ -264,21 +272,9 @@ class ProcessMonitor(Detector):
             ) from error
         return np.asarray(match_sparsity(to_numpy(array), np.empty(0)), dtype=float)
 
-    def _check_smoothing(self) -> None:
-        rule = self.smoothing
-        if isinstance(rule, tuple | list) and not (
-            len(rule) == 2 and all(type(x) is int for x in rule) and 1 <= rule[0] <= rule[1]
-        ):
-            raise InvalidParameterError(
-                f"smoothing={rule!r} must be two whole numbers (k, m) with 1 <= k <= m, such as "
-                "(2, 3), or the weight of an average between 0 and 1.",
-                parameter="smoothing",
-            )
-
     def _training_rows(self, X) -> np.ndarray:
         """Rows beside those before them; refuses too few of them, warns of constant sensors."""
         rows = self._rows(X, reset=True)
-        self._check_smoothing()
         # Blocks are held out with the lags on both sides: half of the rows, at least, are left.
         (n, d), least = rows.shape, self._least_rows + 5 * self.lags
         if n < least:
@@ -314,7 +310,6 @@ class ProcessMonitor(Detector):
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:
             raise ModelFileError("a monitor of other columns or lags than its own")
-        self._check_smoothing()
 
 
 class Learned(NamedTuple):

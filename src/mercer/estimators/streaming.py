@@ -403,15 +403,7 @@ class StreamingKernelPCA(KernelModel):
         if is_first:
             self._warn_of_width(self.n_samples_seen_)
 
-    def _adopt_state(
-        self,
-        state: components.State,
-        history: list[components.BatchRecord],
-        rows: Rows,
-        engine: TiledEngine,
-        judged: bool,
-        lazy: bool = False,
-    ) -> None:
+    def _adopt_state(self, state, history, rows: Rows, engine, judged, lazy=False) -> None:
         """Adopt a state after some rows, and its components unless they can be `lazy`.
 
         `judged` spends a look at the kept rows on them.

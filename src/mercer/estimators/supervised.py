@@ -18,6 +18,7 @@ from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
+from ..relatives.mixed import is_missing
 from ..rows import like_rows
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, UNIT, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
@@ -350,22 +351,12 @@ def table_of(y: Any) -> np.ndarray:
     return Y[:, None] if Y.ndim == 1 else Y
 
 
-def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or pandas' missing value."""
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):
-        if np.ndim(label) == 0:
-            return True  # pandas' NA is neither equal nor unequal
-    raise ValueError(
-        f"y holds {label!r:.60}, and must hold labels or numbers. Pass a column for each part."
-    )
-
-
 def labels_of(column: np.ndarray) -> np.ndarray:
     """Labels that can be compared, none of them missing."""
     if column.dtype.kind != "O":
         return column
+    if any(isinstance(label, np.ndarray) for label in column):
+        raise ValueError("y holds arrays, and must hold labels. Pass a column for each part.")
     missing = [is_missing(label) for label in column]
     if any(missing):
         raise ValueError(
