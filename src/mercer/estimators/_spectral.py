@@ -17,7 +17,7 @@ from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..kernels.base import check_range
 from ..rows import Rows, in_memory, like_of
-from ..solvers import SOLVERS, Solver
+from ..solvers import Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
@@ -84,13 +84,11 @@ class SpectralInput(Door):
     _most_points: ClassVar[int | None] = 20_000
     _points_anywhere: ClassVar[bool] = False
     _candidates: ClassVar[frozenset[str]] = frozenset(("fourier", "landmarks"))
-    #: Power of the eigenvalue that functions are multiplied by.
-    t = 0.0
 
     def _problem(self, task, basis) -> Any:
         basis = self._without_diagonal(basis)
         if basis.spans_data:
-            return problems.NormalizedProblem(basis, float(self.t))
+            return problems.NormalizedProblem(basis)
         is_grid = isinstance(basis, bases.FourierBasis)
         kind = problems.FourierNormalizedProblem if is_grid else problems.ReducedNormalizedProblem
         return kind.of(basis, task.rows)
@@ -197,10 +195,9 @@ class SpectralInput(Door):
             return self.affinity
         if "affinity_" in vars(self):
             return self.affinity_
-        solver = self.eigen_solver
-        if not isinstance(self.gamma, str) or self.gamma != "auto" or self.basis != "auto":
-            return "rbf"
-        if isinstance(solver, Solver) and solver.needs_definite:
+        needs_definite = isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite
+        has_width = not isinstance(self.gamma, str) or self.gamma != "auto"
+        if has_width or self.basis != "auto" or needs_definite:
             return "rbf"
         if rows is not None and self.n_neighbors == "auto":
             n = None if in_memory(rows) is None else rows.shape[0]
@@ -251,9 +248,6 @@ class SpectralInput(Door):
                 "Use basis='points' to have one."
             )
         return self.kernel_(basis.points)
-
-    def _named_kernel(self, d) -> Kernel:
-        return Precomputed() if self._affinity() in NEIGHBORS else super()._named_kernel(d)
 
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self._affinity() != "nearest_neighbors"
@@ -316,10 +310,9 @@ class SpectralInput(Door):
         return "cpu" if super()._is_precomputed() else self.device
 
     def _solver(self, X=None) -> Any:
-        asked = self.eigen_solver
-        if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
-            asked = GraphArpack() if asked in ("auto", "arpack") else asked
-        return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked
+        is_graph = is_sparse(X) and isinstance(self._named_kernel(1), Precomputed)
+        to_arpack = is_graph and self.eigen_solver in ("auto", "arpack")
+        return GraphArpack() if to_arpack else super()._solver(X)
 
 
 def at_rows(map_: Any, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> OfExpansion:

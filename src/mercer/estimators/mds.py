@@ -329,11 +329,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         memory, need = parse_bytes(self.memory), WHOLE_SHARE * 8 * prod(X.shape)
         if need > memory:
             what = f"{X.shape[0]:,} dense rows, between which ClassicalMDS takes distances"
-            advice = (
+            raise too_little(
+                memory,
+                need,
+                what,
                 "Or use KernelPCA(kernel='linear'), which gives the coordinates of Euclidean "
-                "distances and multiplies sparse rows as they are. "
+                "distances and multiplies sparse rows as they are. ",
             )
-            raise too_little(memory, need, what, advice)
         return _checks.checked_array(X, accept_sparse="csr", dtype=np.float64).toarray()
 
     @property
