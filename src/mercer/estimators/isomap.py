@@ -154,8 +154,6 @@ class Isomap(ClassicalMDS):
     def _is_precomputed(self) -> bool:
         return False
 
-    def _has_matrix(self) -> bool:
-        return True
 
     def _matrix(self, X, engine):
         """The points, by number; the lengths of their paths to all, or to the landmarks."""

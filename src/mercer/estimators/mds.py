@@ -439,7 +439,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _has_matrix(self) -> bool:
         """Whether the points are numbers of the rows of a matrix of distances."""
-        return self._is_precomputed()
+        return self._metric() == "precomputed"
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric
@@ -448,4 +448,4 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return self.metric is None and callable(self.dissimilarity)
 
     def _is_precomputed(self) -> bool:
-        return isinstance(self._metric(), str) and self._metric() == "precomputed"
+        return self._has_matrix()
