@@ -284,8 +284,8 @@ class SpectralInput(Door):
             return self.graph_.matrix
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
-            what, advice = f"a graph of {k:,} neighbors of {n:,} rows", "Give n_neighbors="
-            over = too_little(engine.memory, need, what, f"{advice}{max(most, 1)}. ")
+            what = f"a graph of {k:,} neighbors of {n:,} rows"
+            over = too_little(engine.memory, need, what, f"Give n_neighbors={max(most, 1)}. ")
             if k == self.n_neighbors or not most:
                 raise over
             tell(f"{most:,} neighbors are used: {over}")
