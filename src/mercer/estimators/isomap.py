@@ -154,7 +154,6 @@ class Isomap(ClassicalMDS):
     def _is_precomputed(self) -> bool:
         return False
 
-
     def _matrix(self, X, engine):
         """The points, by number; the lengths of their paths to all, or to the landmarks."""
         n, k = X.shape[0], min(self.n_neighbors, X.shape[0] - 1) + 1
