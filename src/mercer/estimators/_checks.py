@@ -236,11 +236,9 @@ def check_parameter(owner: Any, name: str, value: Any, allowed: list[Rule]) -> N
     # A bool counts as a number in Python, and is never meant as one.
     is_switch = isinstance(value, bool) and BOOLEAN not in allowed
     if is_switch or not any(rule.allows(value) for rule in allowed):
-        *others, last = (rule.words for rule in allowed)
-        words = f"{', '.join(others)} or {last}" if others else last
         raise InvalidParameterError(
-            f"The {name!r} parameter of {type(owner).__name__} must be {words}. "
-            f"Got {value!r:.99} instead.",
+            f"The {name!r} parameter of {type(owner).__name__} must be "
+            f"{one_of([rule.words for rule in allowed])}. Got {value!r:.99} instead.",
             parameter=name,
         )
 
@@ -286,6 +284,11 @@ def plain(value: Any, allowed: list[Rule] | None = None) -> Any:
     part = copy(value)
     vars(part).update(own)
     return part
+
+
+def one_of(words: list[str]) -> str:
+    """Words with commas, and "or" before the last."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def valid_rows(estimator, X, **options):
