@@ -118,7 +118,9 @@ POSING = ("_posing", "_problem")
 PIPELINES = [
     (name, options)
     for name, options in CASES
-    if any(vars(Door)[hook] is not getattr(getattr(mercer, name), hook) for hook in POSING)
+    if any(
+        vars(Door).get(hook) is not getattr(getattr(mercer, name), hook, None) for hook in POSING
+    )
 ]
 
 

@@ -186,7 +186,7 @@ def test_other_estimators_and_names():
 
 def test_what_has_no_gradient_says_so():
     X = rows(20)
-    with pytest.raises(ValueError, match="precomputed kernel has no columns"):
+    with pytest.raises(ValueError, match="precomputed kernel has none"):
         KernelPCA(2, kernel="precomputed").fit(X @ X.T).attribute()
     with pytest.raises(ValueError, match="No gradient is known"):
         KernelPCA(2, kernel=lambda x, z: float(x @ z)).fit(X).attribute()

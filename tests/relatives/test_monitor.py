@@ -224,11 +224,11 @@ def test_errors_say_what_to_do():
         ProcessMonitor(lags=5).fit(X[:12])
     with pytest.raises(ValueError, match="NaN"):
         ProcessMonitor().fit(np.where(X > 1, np.nan, X))
-    with pytest.raises(InvalidParameterError, match=r"smoothing=\(3, 2\) must be two whole"):
+    with pytest.raises(InvalidParameterError, match=r"smoothing.* two whole .*\(3, 2\)"):
         ProcessMonitor(smoothing=(3, 2)).fit(X)
     with pytest.raises(ValueError, match="'false_alarms'"):
         ProcessMonitor(false_alarms=1.5).fit(X)
-    with pytest.raises(ValueError, match=r"need .* and memory= allows"):
+    with pytest.raises(ValueError, match=r"cannot hold .* rows of .* lags"):
         ProcessMonitor(memory=10_000).fit(X)
     with pytest.raises(ValueError, match=r"All columns are constant"):
         ProcessMonitor().fit(np.ones((50, 3)))

@@ -360,7 +360,7 @@ def test_targets_stay_in_the_budget_or_are_refused(target, classes):
     X, y = rows(50, n, d), labels(50, n, classes)
     model = fitted(1, target=target, basis=Landmarks(20), memory=memory, n_jobs=1)
     if classes > 100:
-        with pytest.raises(ValueError, match="no room for it"):
+        with pytest.raises(ValueError, match="cannot hold the target"):
             model.fit(X, y)
     else:
         fitted(1, target=target, basis=Landmarks(20), memory=memory).fit(X[:100], y[:100])

@@ -438,7 +438,7 @@ def test_auto_affinity_goes_by_what_is_given():
         model = clone(graph).set_params(**settings).fit(X)
         assert model.affinity_ == "rbf", name
         assert adjusted_rand_score(y, model.labels_) >= 0.9, name
-    with pytest.raises(ValueError, match="A graph of 15 neighbors of 21,000 rows takes"):
+    with pytest.raises(ValueError, match="cannot hold a graph of 15 neighbors of 21,000 rows"):
         clone(graph).set_params(memory=25 * 10**6, n_neighbors=15).fit(X)
 
 

@@ -25,6 +25,7 @@ from .engine import (
     row_blocks,
     steps_on_device,
 )
+from .engine import too_little as too_little
 from .fused_tile import ScalarMap
 from .linalg import self_product as self_product
 

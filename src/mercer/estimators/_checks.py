@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from ..compute import to_numpy
+from ..compute import array_namespace, to_numpy
 from ..compute.arrays import is_foreign, is_on_device, is_sparse
 from ..compute.numbers import check_meaning, check_unmasked, reason, sound_sparse
 from ..exceptions import InvalidParameterError, InvalidRowsError, tell
@@ -96,14 +96,19 @@ class Several(Rule):
 
     def __init__(self, each: Interval):
         def allows(value) -> bool:
-            try:
-                numbers = np.asarray(to_numpy(value))
-            except ValueError:  # lists of different lengths
-                return False
+            numbers = as_numbers(value)
             listed = numbers.ndim == 1 and numbers.size > 0 and numbers.dtype.kind in "iuf"
             return listed and all(map(each.allows, numbers.tolist()))
 
         super().__init__(f"a list or array, each {each.words}", allows)
+
+
+def as_numbers(value: Any) -> np.ndarray:
+    """A value as an array; of what is none, such as lists of several lengths, one of no numbers."""
+    try:
+        return np.asarray(to_numpy(value))
+    except (ValueError, TypeError):
+        return np.array(None)
 
 
 BOOLEAN = instance(bool | np.bool_, "a bool")
@@ -170,15 +175,7 @@ def checks_of(kind: Any) -> list[tuple[str, Any, list[Rule]]]:
     ]
 
 
-def is_table(value: Any) -> bool:
-    """Whether a value is numbers, alone or in an array."""
-    try:
-        return np.asarray(to_numpy(value)).dtype.kind in "iuf"
-    except (ValueError, TypeError):
-        return False
-
-
-TABLE = Rule("an array of numbers", is_table)
+TABLE = Rule("an array of numbers", lambda value: as_numbers(value).dtype.kind in "iuf")
 # What parameters of parts (kernels, bases, selectors, solvers, pre-images) may be, by name, and
 # where a class has another use for a name by both. One that is not listed is checked by its part.
 OF_PARTS: dict[str, list[Any]] = {
@@ -340,38 +337,18 @@ def checked_array(X, check: Callable = check_array, **options):
         raise reason(X, error, name) from error
 
 
-def check_file(X, least_rows: int = 1) -> None:
-    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
-    check_shape(X, X.dtype.kind in "biuf", least_rows)
-    for start in range(0, X.shape[0], CHECK_ROWS):
-        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
-            raise ValueError(
-                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
-                "Remove or fill those rows first."
-            )
+def checked_in_place(X, least_rows: int, copy: bool):
+    """A memmap, or a matrix on a device as a torch tensor of floats, read in blocks.
 
-
-def check_tensor(estimator, X, reset: bool, *, least: int = 2, copy: bool = False):
-    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor.
-
-    At least `least` rows in a fit; with `copy` in memory of its own.
+    ValueError unless its numbers are finite; with `copy` a tensor has memory of its own.
     """
-    import torch
+    is_file = isinstance(X, np.memmap)
+    if not is_file:
+        import torch
 
-    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
-    check_shape(X, not X.dtype.is_complex, least if reset else 1)
-    if X.dtype not in (torch.float32, torch.float64):
-        X = X.to(torch.float64)
-    elif copy:
-        X = X.clone()
-    if not bool(torch.isfinite(X).all()):
-        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
-    return validate_data(estimator, X, reset=reset, skip_check_array=True)
-
-
-def check_shape(X, is_numbers: bool, least_rows: int) -> None:
-    """Raise ValueError unless X is a matrix of numbers with that many rows and a column."""
-    if X.ndim != 2 or not is_numbers:
+        X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    xp = array_namespace(X)
+    if X.ndim != 2 or not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
         raise ValueError(
             f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
         )
@@ -380,6 +357,16 @@ def check_shape(X, is_numbers: bool, least_rows: int) -> None:
             f"Found array with shape {tuple(X.shape)} while a minimum of {least_rows} rows and 1 "
             "column is required."
         )
+    for start in range(0, X.shape[0], CHECK_ROWS):
+        if not bool(xp.isfinite(X[start : start + CHECK_ROWS]).all()):
+            raise ValueError(
+                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
+                "Remove or fill those rows first."
+            )
+    if is_file:
+        return X
+    dtype = X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
+    return xp.asarray(X, dtype=dtype, copy=copy or None)
 
 
 def check_gram(K) -> None:
@@ -430,11 +417,9 @@ def check_columns(rows) -> None:
 
 def with_diagonal(X, d: int):
     """Rows of d columns, with `MISSING` where the last one, k(x, x), is."""
-    if not (is_sparse(X) or is_foreign(X) or isinstance(X, np.ndarray)):
-        return X
-    if X.ndim != 2 or X.shape[1] != d - 1:
-        return X
-    return append_columns(X, same_for_all(X, MISSING))
+    is_array = is_sparse(X) or is_foreign(X) or isinstance(X, np.ndarray)
+    misses_one = is_array and X.ndim == 2 and X.shape[1] == d - 1
+    return append_columns(X, same_for_all(X, MISSING)) if misses_one else X
 
 
 def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
@@ -447,14 +432,10 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> Any:
         return None if w is None else replace(w, count=n)
     if w.ndim == 0:
         w = np.full(n, w)
-    if w.dtype.kind not in "biuf" or w.ndim != 1:
+    if w.dtype.kind not in "biuf" or w.shape != (n,):
         raise ValueError(
-            f"sample_weight must be a number for each row, and has shape {w.shape} and type "
-            f"{w.dtype}."
-        )
-    if len(w) != n:
-        raise ValueError(
-            f"sample_weight.shape == {w.shape}, expected {(n,)}: a number for each of the {n} rows."
+            f"sample_weight.shape == {w.shape}, and its type {w.dtype}; expected {(n,)}, a number "
+            f"for each of the {n} rows."
         )
     w = w.astype(float)
     if not np.abs(w).sum() < LARGEST_SUM:
@@ -506,9 +487,3 @@ def in_main_memory(X, who: str):
             "The page 'On a GPU' of the documentation lists the methods that compute on a device."
         )
     return to_numpy(X) if is_foreign(X) else X
-
-
-@cache
-def names_of_parameters(kind: Any) -> frozenset[str]:
-    """The parameters of a recipe's class; to look them up takes longer than checking 100 rows."""
-    return frozenset(kind._get_param_names())

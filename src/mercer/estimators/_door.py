@@ -47,17 +47,6 @@ from ..rows import (
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from . import _checks
-from ._checks import (
-    AT_LEAST_1,
-    DEVICE,
-    FINITE,
-    MEASURES,
-    NOT_NEGATIVE,
-    POSITIVE,
-    WIDTHS,
-    Interval,
-    StrOptions,
-)
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -67,11 +56,12 @@ SETTLING_ROWS = 100
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
 # Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
-QUIET = Interval(Integral, -1, -1, closed="both")
+QUIET = _checks.Interval(Integral, -1, -1, closed="both")
 # Rows that are enough to learn from where not all are at hand, and copies that fits to them make.
 SAMPLED_ROWS, SAMPLE_COPIES = 20_000, 16
 # Kernels that are computed from rows, and bases without features and grids.
-NO_MATRIX, OF_POINTS = StrOptions(set(KERNELS) - {"precomputed"}), {"auto", "points", "landmarks"}
+NO_MATRIX = _checks.StrOptions(set(KERNELS) - {"precomputed"})
+OF_POINTS = {"auto", "points", "landmarks"}
 PointKernel = Annotated[str | Kernel | Callable, NO_MATRIX, callable, Kernel]
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
@@ -124,25 +114,25 @@ class Door(BaseEstimator):
 
     # Rules of parameters whose types do not bring theirs, as `Annotated`; others are not checked.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
-        "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, MEASURES, None, WIDTHS],
-        "degree": [NOT_NEGATIVE],
-        "coef0": [FINITE],
+        "kernel": [_checks.StrOptions(set(KERNELS)), callable, Kernel],
+        "n_components": [_checks.AT_LEAST_1],
+        "gamma": [_checks.NOT_NEGATIVE, _checks.MEASURES, None, _checks.WIDTHS],
+        "degree": [_checks.NOT_NEGATIVE],
+        "coef0": [_checks.FINITE],
         "kernel_params": [dict, None],
-        "device": [DEVICE, None],
+        "device": [_checks.DEVICE, None],
         "random_state": ["random_state"],
-        "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
-        "memory": [POSITIVE, str, None],
+        "n_jobs": [None, _checks.Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
+        "memory": [_checks.POSITIVE, str, None],
         "verbose": ["verbose", QUIET],
         "copy_X": ["boolean"],
         "center": ["boolean"],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
-        "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
-        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
-        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
-        "tol": [NOT_NEGATIVE],
+        "basis": [_checks.StrOptions({"auto", *BASES}), BasisRecipe],
+        "eigen_solver": [_checks.StrOptions({"auto", *SOLVERS}), Solver],
+        "preimage": [_checks.StrOptions({"auto", *PREIMAGES}), Preimage],
+        "tol": [_checks.NOT_NEGATIVE],
     }
     #: All that a fit sets, by name.
     _fitted: ClassVar[dict[str, Fitted]] = {
@@ -152,11 +142,7 @@ class Door(BaseEstimator):
         "_encoding": Fitted("Objects|TableEncoding d names"),
     }
 
-    n_components: Any
     kernel: Any = None
-    degree: Any
-    coef0: Any
-    kernel_params: Any
     gamma: Any = None
     memory: Any = None
     n_jobs: Any = None
@@ -169,7 +155,6 @@ class Door(BaseEstimator):
     _types: ClassVar[Any] = [np.float64, np.float32]
     #: Whether it takes sparse rows, and whether it needs y.
     _sparse, _needs_target = True, False
-    eigenvalues_: Any
     fit_inverse_transform = False
     verbose: int = 0
     callback: Any = None
@@ -179,7 +164,6 @@ class Door(BaseEstimator):
     preimage: Any = "auto"
     center = True
     tol: float = 0.0
-    max_iter: int | None  # no value: to scikit-learn that means iterative
     iterated_power: Any = "auto"
     remove_zero_eig = False
     #: Bases beside all points that "auto" may take, and rows up to which it takes all points.
@@ -257,21 +241,21 @@ class Door(BaseEstimator):
         return self
 
     def _adopt(self, result: Any, plan: Plan | None = None, task: Any = None) -> Self:
-        """Set the fitted attributes: the only place that does."""
-        attributes = self._attributes(result, plan, task)
+        """Set the fitted attributes, or those that a result gives: the only place that does."""
+        is_ready = isinstance(result, dict)
+        attributes = result if is_ready else self._attributes(result, plan, task)
         undeclared = attributes.keys() - type(self)._fitted.keys()
         if undeclared:
             raise TypeError(f"{type(self).__name__} does not declare {sorted(undeclared)}.")
         for name in type(self)._fitted.keys() - attributes.keys() - Door._fitted.keys():
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
-        self._warn(result, plan, task)
+        if not is_ready:
+            self._warn(result, plan, task)
         return self
 
     def _attributes(self, result: Any, plan: Any, task: Any) -> dict[str, Any]:
-        """The fitted attributes that a result gives: itself, or its fields that are declared."""
-        if isinstance(result, dict):
-            return result
+        """The fitted attributes that a result gives: its fields that are declared."""
         named = {f"{name}_": value for name, value in vars(result).items()}
         return {name: value for name, value in named.items() if name in type(self)._fitted}
 
@@ -395,19 +379,22 @@ class Door(BaseEstimator):
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         least = self._least_rows if reset else min(self._least_rows, 1)
-        if is_on_device(X) and self._computes_on_devices(reset):
-            copied = reset and self._keeps_copy()
-            return _checks.check_tensor(self, X, reset, least=least, copy=copied)
-        has_device = "device" in _checks.names_of_parameters(self.__class__)  # type: ignore[arg-type]
-        if reset and not (has_device and self.device == "cpu"):
-            X = _checks.in_main_memory(X, type(self).__name__)
-        X = to_numpy(X) if is_foreign(X) else X
-        if isinstance(X, np.memmap) and X.dtype.char != "g":
-            _checks.check_file(X, least)
+        copy = reset and self._keeps_copy()
+        in_place = is_on_device(X) and self._device() != "cpu"
+        fitted = vars(self).get("expansion_", vars(self).get("map_"))
+        if in_place and not reset and fitted is not None:
+            in_place = fitted.basis.engine.device is not None
+        if not in_place:
+            if reset and vars(self).get("device") != "cpu":
+                X = _checks.in_main_memory(X, type(self).__name__)
+            X = to_numpy(X) if is_foreign(X) else X
+            in_place = isinstance(X, np.memmap) and X.dtype.char != "g"
+        if in_place:
+            X = _checks.checked_in_place(X, least, copy)
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        options = {"dtype": self._types, "copy": reset and self._keeps_copy()}
+        options = {"dtype": self._types, "copy": copy, "ensure_min_samples": least}
         options["accept_sparse"] = "csr" if self._takes_sparse() else False
-        return _checks.valid_rows(self, X, reset=reset, ensure_min_samples=least, **options)
+        return _checks.valid_rows(self, X, reset=reset, **options)
 
     @contextmanager
     def _task(self, X, y=None, sample_weight=None, looks: bool = True) -> Iterator[FitTask]:
@@ -492,12 +479,11 @@ class Door(BaseEstimator):
                 yield task if unseen else task.with_pilot(self._make_kernel)
 
     def _posing(self, y, rows: Rows, weights, sample_weight) -> Callable[[FitTask, Any], Any]:
-        """How the problem is posed in a basis: ``pose(task, basis)``; y is checked before."""
-        return self._problem
+        """How the problem is posed in a basis: ``pose(task, basis)``; y is checked before.
 
-    def _problem(self, task: FitTask, basis: Any) -> Any:
-        """The problem of a task in a basis, for estimators without y."""
-        raise NotImplementedError
+        That of estimators without y is their method `_problem`.
+        """
+        return self._problem
 
     def _wanted(self) -> Any:
         """Eigenpairs to find: a number, a share of the variance, or None for all."""
@@ -521,9 +507,8 @@ class Door(BaseEstimator):
 
     def _given_landmarks(self, rows: Rows) -> Any:
         """The landmarks of a kernel that is given by its columns, checked."""
-        has_basis = "basis" in _checks.names_of_parameters(type(self))  # type: ignore[arg-type]
-        by_name = isinstance(self.basis, str) and self.basis in ("auto", "landmarks")
-        if self.fit_inverse_transform or not (has_basis and by_name):
+        named = vars(self).get("basis") in ("auto", "landmarks")
+        if self.fit_inverse_transform or not named:
             raise ValueError(
                 "Of a precomputed kernel with landmarks only values with these are known: that "
                 "takes KernelPCA with basis='landmarks' and without fit_inverse_transform."
@@ -550,6 +535,14 @@ class Door(BaseEstimator):
                 "here. Leave them out before the fit."
             )
         _checks.check_gram(rows.as_array("A precomputed kernel"))
+
+    def _check_has_rows(self, who: str) -> None:
+        """Raise ValueError for a precomputed kernel where rows are needed."""
+        if self._is_precomputed():
+            raise ValueError(
+                f"{who} needs rows, and a precomputed kernel has none. Use a kernel that is "
+                "computed from the data, or fit and transform of KernelPCA for the matrix."
+            )
 
     def _check_in_one_place(self, basis) -> None:
         """Raise ValueError for all points as the basis where these are elsewhere."""
@@ -594,14 +587,6 @@ class Door(BaseEstimator):
         """Where the work is done: what `device` says, unless this estimator has no choice."""
         return self.device
 
-    def _computes_on_devices(self, reset: bool) -> bool:
-        """Whether data stay on the device they are on; else they come to main memory.
-
-        In a fit by the parameter `device`; later, where the fitted basis is.
-        """
-        fitted = None if reset else vars(self).get("expansion_", vars(self).get("map_"))
-        return self._device() != "cpu" if fitted is None else fitted.basis.engine.device is not None
-
     def _keeps_copy(self) -> bool:
         """Whether the model keeps the rows, and a copy of them was asked for."""
         return self.copy_X
@@ -645,7 +630,7 @@ class Door(BaseEstimator):
         if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             # scikit-learn's KernelPCA ignores them for names of its own.
             params |= self.kernel_params or {}
-        names = _checks.names_of_parameters(kind)
+        names = kind._get_param_names()
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
 
     def _measures_kernel(self, d: int) -> bool:

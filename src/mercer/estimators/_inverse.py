@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import dtype_name, is_foreign, is_on_device
+from ..compute import array_namespace, dtype_name, is_sparse, on_device_of, to_numpy, too_little
+from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import is_single
 from ..exceptions import InvalidRowsError, tell
 from ..fitting.expansion import KernelExpansion
@@ -19,7 +19,7 @@ from ..preimage.base import batch_rows, row_sample, some_rows
 from ..preimage.noise import ANCHOR_ROWS, HELD_ROWS, NoiseGauge, best_shares, undo_factors
 from ..rows import Opening, in_memory, open_rows
 from ..rows.blocks import is_source
-from ._checks import checked_array
+from ._checks import checked_array, checked_in_place
 
 # Scores farther from the middle of the training rows' scores than this many times half their range
 # are not scores of rows: a pre-image of them would be an unbounded extrapolation.
@@ -116,15 +116,10 @@ class Inverse:
 
     def clipped(self, Z):
         """Rows with every entry within the range of its column in the training rows."""
-        low, high = self._range
-        xp = array_namespace(Z)
-        low, high = (xp.asarray(on_device_of(A, Z), dtype=Z.dtype) for A in (low, high))
+        xp, X = array_namespace(Z), to_numpy(self.rows[:])
+        ends = X.min(axis=0), X.max(axis=0)
+        low, high = (xp.asarray(on_device_of(end, Z), dtype=Z.dtype) for end in ends)
         return xp.minimum(xp.maximum(Z, low), high)
-
-    @cached_property
-    def _range(self):
-        X = to_numpy(self.rows[:])
-        return X.min(axis=0), X.max(axis=0)
 
     def denoised(self, X, compensate: bool, noise: float | None):
         """Noisy rows X, moved as far as pays; all the way to their pre-images for noise=inf."""
@@ -133,12 +128,9 @@ class Inverse:
             return self.find(self.denoising_scores(X, compensate), denoising=True, near=X)
         gauge = self._gauge
         excess = gauge.excess(to_numpy(some_rows(X, HELD_ROWS)))
-        if noise is None:
-            noise = excess or gauge.floor
-            as_noisy = not excess
-        else:
-            # What would show, and does not, is in the rows of the fit too.
-            as_noisy = not excess and gauge.limit < noise
+        # What would show, and does not, is in the rows of the fit too.
+        as_noisy = not excess and (noise is None or gauge.limit < noise)
+        noise = (excess or gauge.floor) if noise is None else noise
         if not noise:
             tell(NO_NOISE, python="If you know of some, give noise=, its standard deviation.")
             return X
@@ -233,19 +225,16 @@ def rows_to_learn_from(basis, rows):
         return rows
     # The linear kernel has its pre-images without them.
     if not isinstance(basis.kernel, Linear):
-        check_dense(min(LEAST_ROWS, rows.shape[0]), rows.shape[1], memory // SAMPLE_SHARE)
+        check_dense(min(LEAST_ROWS, rows.shape[0]), rows.shape[1], memory, SAMPLE_SHARE)
     return rows[np.sort(sampled_numbers(rows.shape[0], max(1, room), 0))].toarray()
 
 
-def check_dense(n: int, d: int, room: int) -> None:
-    """Raise ValueError where pre-images, which are dense, take more than `room` bytes."""
-    if 8 * n * d > room:
-        raise ValueError(
-            f"Pre-images are dense rows, whatever a model was fitted to: {n:,} of {d:,} columns "
-            f"take {format_bytes(8 * n * d)}, and memory leaves {format_bytes(room)} for them. "
-            "Pass fewer rows at a time, raise memory, or fit to a reduction of X, as by "
-            "TruncatedSVD."
-        )
+def check_dense(n: int, d: int, memory: Any, share: int = 1) -> None:
+    """Raise ValueError where pre-images, which are dense, take more than a share of the budget."""
+    if 8 * n * d * share > memory:
+        what = f"the dense rows that pre-images are, {n:,} of {d:,} columns"
+        advice = "Pass fewer rows at a time, or fit to a reduction of X, as by TruncatedSVD. "
+        raise too_little(memory, 8 * n * d * share, what, advice)
 
 
 def checked_scores(X, r: int | None = None, memory: Any = None):
@@ -258,16 +247,10 @@ def checked_scores(X, r: int | None = None, memory: Any = None):
             f"Scores are rows of numbers, and X is of type {type(X).__name__}. Pass an array or "
             "data frame of scores as transform gives them."
         )
-    if not is_on_device(X):
-        S = checked_array(to_numpy(X) if is_foreign(X) else X, dtype=[np.float64, np.float32])
-    elif X.ndim != 2 or not X.shape[0]:
-        raise ValueError(
-            f"Expected scores of shape (n, n_components), at least one row, got {tuple(X.shape)}."
-        )
-    elif not bool(array_namespace(X).isfinite(X).all()):
-        raise ValueError("Input X contains NaN or infinity. Leave those rows out.")
+    if is_on_device(X):
+        S = checked_in_place(X, least_rows=1, copy=False)
     else:
-        S = X
+        S = checked_array(to_numpy(X) if is_foreign(X) else X, dtype=[np.float64, np.float32])
     if r is not None and S.shape[1] != r:
         raise ValueError(
             f"The scores have {S.shape[1]} columns, and the model has {r} components. Pass scores "

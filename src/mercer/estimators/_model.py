@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..compute import array_namespace, is_sparse, on_device_of, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
 from ..exceptions import ModelFileError, tell
-from ..files import is_cluster_table
 from ..fitting.choosing import Plan, warn_of_width, width_rows
 from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
@@ -156,11 +155,9 @@ class KernelModel(Scores, TransformerMixin, Door):
         Compares methods at one kernel. It must not be used to choose gamma: the error
         falls without end as the kernel widens, whatever the data.
         """
-        if is_cluster_table(X):
-            function = OfExpansion(self.expansion_, error_sums, (), "errors")
-            total, count = self._open(X, reset=False).sum(function, "errors")
-            return -total / count
-        return -float(to_numpy(self.reconstruction_error(X)).mean())
+        rows = self._open(X, reset=False)
+        total, count = rows.sum(OfExpansion(self.expansion_, error_sums, (), "errors"), "errors")
+        return -float(total / count)
 
     def inverse_transform(self, X: Same, *, clip: bool = False) -> Same:
         """Rows whose scores are near X, the mean of feature space restored.
@@ -242,7 +239,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         original, X = X, self._array(X, "denoise")
         if is_sparse(X):
-            check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
+            check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory, DENSE_SHARE)
             original = X = cast(Any, X).toarray()
         self.kernel_.check(X)
         inverse = self._inverse()
@@ -272,11 +269,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             draws it.
         """
         check_is_fitted(self)
-        if self._is_precomputed():
-            raise ValueError(
-                "A precomputed kernel has no columns to explain its components by. Fit with a "
-                "kernel that is computed from the data."
-            )
+        self._check_has_rows("attribute")
         if isinstance(self._encoding, Objects):
             raise ValueError(
                 "Objects have no columns to explain components by. Fit to numbers that describe "
@@ -402,17 +395,11 @@ class KernelModel(Scores, TransformerMixin, Door):
             error = np.where(np.sqrt(values) > least, error, np.nan)
             certificate = replace(certificate, score_error=error)
         degrees = weight - 1 if self.center and weight > 1 else weight
-        total = max(problem.total, np.finfo(float).tiny)
-        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            ratio = np.minimum(values / total, 1.0)
-        attributes = {
+        attributes = variances_along(values, degrees, problem.total, rows) | {
             "kernel_": basis.kernel,
             "gamma_": self._gamma_of(basis.kernel, rows.shape[1]),
             "certificate_": certificate,
             "plan_": plan,
-            "eigenvalues_": like_rows(values, rows),
-            "explained_variance_": like_rows(values / degrees, rows),
-            "explained_variance_ratio_": like_rows(ratio, rows),
         }
         if result.vectors is not None:
             attributes["eigenvectors_"] = like_rows(result.vectors, rows)
@@ -511,9 +498,21 @@ class KernelModel(Scores, TransformerMixin, Door):
         return tags
 
 
+def variances_along(values, degrees: float, total: float, rows: Rows) -> dict[str, Any]:
+    """Eigenvalues, variances and their shares of the total, in the type of the rows."""
+    with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+        ratio = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
+    return {
+        "eigenvalues_": like_rows(values, rows),
+        "explained_variance_": like_rows(values / degrees, rows),
+        "explained_variance_ratio_": like_rows(ratio, rows),
+    }
+
+
 def error_sums(expansion: Any, rows: Any) -> np.ndarray:
     """The sum of the squared errors of rows, and their number."""
-    return np.array([float(to_numpy(expansion.squared_errors(rows)).sum()), rows.shape[0]])
+    errors = to_numpy(expansion.squared_errors(rows))
+    return np.array([errors.sum(dtype=float), len(errors)])
 
 
 def copied(rows):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import Array, format_bytes, is_sparse, make_engine, parse_bytes, restore, to_numpy
+from ..compute import Array, is_sparse, make_engine, parse_bytes, restore, to_numpy, too_little
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan, warn_of_width, warn_unconverged, width_rows
@@ -17,7 +17,7 @@ from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..kernels.base import check_range
 from ..rows import Rows, in_memory, like_of
-from ..solvers import SOLVERS, Solver
+from ..solvers import Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
 from ..spectral.neighbors import search_way
@@ -57,7 +57,7 @@ class SpectralInput(Door):
         "certificate_": Fitted("Certificate k"),
         "plan_": Fitted(Plan),
         "graph_": Fitted("NeighborGraph m"),
-        **not_saved("affinity_ landmarks_ _searched _search_device"),
+        **not_saved("affinity_ landmarks_ _rows _searched _search_device"),
     }
 
     _: KW_ONLY
@@ -84,13 +84,11 @@ class SpectralInput(Door):
     _most_points: ClassVar[int | None] = 20_000
     _points_anywhere: ClassVar[bool] = False
     _candidates: ClassVar[frozenset[str]] = frozenset(("fourier", "landmarks"))
-    #: Power of the eigenvalue that functions are multiplied by.
-    t = 0.0
 
     def _problem(self, task, basis) -> Any:
         basis = self._without_diagonal(basis)
         if basis.spans_data:
-            return problems.NormalizedProblem(basis, float(self.t))
+            return problems.NormalizedProblem(basis)
         is_grid = isinstance(basis, bases.FourierBasis)
         kind = problems.FourierNormalizedProblem if is_grid else problems.ReducedNormalizedProblem
         return kind.of(basis, task.rows)
@@ -172,13 +170,10 @@ class SpectralInput(Door):
 
     def _functions(self, X, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> Any:
         """What is made of the functions at the rows of X, ``then(V)``; lazily of Dask rows."""
-        rows = self._open(X, reset=False)
         if self.affinity_ not in NEIGHBORS:
-            return rows.map(at_rows(self.map_, then, tail, dtype))
-        array = rows.as_array("A graph of neighbors", instead="pass some of them at a time")
+            return self._open(X, reset=False).map(at_rows(self.map_, then, tail, dtype))
+        array = self._array(X, "A graph of neighbors")
         self.kernel_.check(array)
-        if not array.shape[0]:
-            raise ValueError(f"{rows._title} has 0 rows, while a minimum of 1 is required.")
         if self.graph_.points is not None:
             check_range(array, "Neighbors")
         array = self.graph_.rows(array, self._search_engine())
@@ -200,10 +195,9 @@ class SpectralInput(Door):
             return self.affinity
         if "affinity_" in vars(self):
             return self.affinity_
-        solver = self.eigen_solver
-        if not isinstance(self.gamma, str) or self.gamma != "auto" or self.basis != "auto":
-            return "rbf"
-        if isinstance(solver, Solver) and solver.needs_definite:
+        needs_definite = isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite
+        has_width = not isinstance(self.gamma, str) or self.gamma != "auto"
+        if has_width or self.basis != "auto" or needs_definite:
             return "rbf"
         if rows is not None and self.n_neighbors == "auto":
             n = None if in_memory(rows) is None else rows.shape[0]
@@ -226,7 +220,7 @@ class SpectralInput(Door):
                 if in_memory(rows) is None and not chosen:
                     rows.as_array(who, instead=BY_KERNEL)
                     rows = rows._for_points(who, required=True)
-            self.affinity_ = self._affinity(rows)
+            self.affinity_, self._rows = self._affinity(rows), rows.shape[0]
         return rows
 
     def _check(self, X, reset: bool):
@@ -254,9 +248,6 @@ class SpectralInput(Door):
                 "Use basis='points' to have one."
             )
         return self.kernel_(basis.points)
-
-    def _named_kernel(self, d) -> Kernel:
-        return Precomputed() if self._affinity() in NEIGHBORS else super()._named_kernel(d)
 
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self._affinity() != "nearest_neighbors"
@@ -293,18 +284,11 @@ class SpectralInput(Door):
             return self.graph_.matrix
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
-            over = (
-                f"A graph of {k:,} neighbors of {n:,} rows takes {format_bytes(need)}, and memory "
-                f"allows {format_bytes(engine.memory)}"
-            )
+            what = f"a graph of {k:,} neighbors of {n:,} rows"
+            over = too_little(engine.memory, need, what, f"Give n_neighbors={max(most, 1)}. ")
             if k == self.n_neighbors or not most:
-                raise ValueError(
-                    f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
-                )
-            tell(
-                f"{over}: {most:,} neighbors are used. Give n_neighbors, or raise memory to "
-                f"{format_bytes(need)} for {k:,}."
-            )
+                raise over
+            tell(f"{most:,} neighbors are used: {over}")
         if given:
             self.graph_ = NeighborGraph.given(X, min(k, most), local)
         else:
@@ -326,10 +310,9 @@ class SpectralInput(Door):
         return "cpu" if super()._is_precomputed() else self.device
 
     def _solver(self, X=None) -> Any:
-        asked = self.eigen_solver
-        if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
-            asked = GraphArpack() if asked in ("auto", "arpack") else asked
-        return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked
+        is_graph = is_sparse(X) and isinstance(self._named_kernel(1), Precomputed)
+        to_arpack = is_graph and self.eigen_solver in ("auto", "arpack")
+        return GraphArpack() if to_arpack else super()._solver(X)
 
 
 def at_rows(map_: Any, then: Callable, tail: tuple[int, ...], dtype: Any = float) -> OfExpansion:

@@ -7,10 +7,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, Landmarks
+from ..bases import BasisRecipe, ColumnBasis, Columns, Landmarks
 from ..bases.base import check_moments
-from ..compute import is_sparse, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, is_sparse, restore, to_numpy
 from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
@@ -21,7 +20,7 @@ from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
 from ..rows import ArrayRows, scores_of, with_extras
 from ._checks import MEASURES, NOT_NEGATIVE, WIDTHS, checked_array
-from ._door import NO_MATRIX, Door, Fitted, PointKernel, kept
+from ._door import NO_MATRIX, Door, Fitted, PointKernel, kept, unfitted
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
@@ -190,21 +189,14 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         check_count(rows.shape[0], Y.shape[0], SAME_ROWS)
 
         def pose(task, basis):
-            rng, settings = task.rng, self.get_params(deep=False)
             # By the same rules as the kernel of X.
-            kernel: dict[str, Any] = {}
-            kernel["kernel"] = self.kernel if self.kernel_y is None else self.kernel_y
-            kernel["gamma"] = self.gamma if self.gamma_y is None else self.gamma_y
-            named = KernelCCA(**settings | kernel)._make_kernel(Y)
-            other_rows = ArrayRows(Y, memory=self.memory)
+            rng, like = task.rng, unfitted(self)
+            like.kernel = self.kernel if self.kernel_y is None else self.kernel_y
+            like.gamma = self.gamma if self.gamma_y is None else self.gamma_y
+            named, other_rows = like._make_kernel(Y), ArrayRows(Y, memory=self.memory)
             other = replace(task, rows=other_rows, array=Y, kernel=named, pilot=Y)
-            recipe = choose(other).basis
-            other_basis: Any = None
-            if isinstance(recipe, AllPoints):
-                other_basis = other_rows.as_basis(named, task.engine, task.count_asked)
-            else:
-                recipe = recipe.settled(Y.shape[0], task.count_asked)
-                other_basis = recipe.build(named, Y, task.engine, rng, task.count_asked)
+            recipe = choose(other).basis.settled(Y.shape[0], task.count_asked)
+            other_basis = recipe.build(named, Y, task.engine, rng, task.count_asked)
             basis, other_basis = of_moments(basis, rng), of_moments(other_basis, rng)
             if not isinstance(other_basis, ColumnBasis):
                 check_moments(other_basis.size, f"{other_basis.noun} of y", task.engine)

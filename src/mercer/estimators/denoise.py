@@ -12,16 +12,16 @@ from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Landmarks
-from ..compute import array_namespace, is_sparse, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array, is_on_device
+from ..compute import Array, array_namespace, parse_bytes, restore, to_numpy
+from ..compute.arrays import is_foreign, is_on_device
 from ..compute.engine import device_index
-from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidParameterError, ModelFileError
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
+from . import _checks
 from ._checks import AT_LEAST_1, FROM_2, NOT_NEGATIVE, POSITIVE, Count, Flag
 from ._door import NO_MATRIX, Door, Fitted, all_or_nothing, kept
 from .kernel_pca import KernelPCA, PreimageName, SolverName
@@ -317,28 +317,20 @@ class PatchDenoiser(Door):
 
     def _image(self, image):
         """A finite image of floats, not smaller than a patch."""
-        check_meaning(image, "The image")
-        kind = type(image).__name__
-        if is_sparse(image):
-            raise ValueError(f"An image is a dense array, and this is a {kind}. Pass X.toarray().")
-        try:
-            image = np.asarray(to_numpy(image))
-        except ValueError as error:
-            raise reason(image, error, "the image") from error
-        if image.ndim not in (2, 3) or image.dtype.kind not in "biuf" or not image.size:
+        image = to_numpy(image) if is_foreign(image) else image
+        options: Any = {"ensure_2d": False, "allow_nd": True, "ensure_all_finite": False}
+        options |= {"dtype": [np.float64, np.float32], "input_name": "image"}
+        image = _checks.checked_array(image, **options)
+        if image.ndim not in (2, 3) or not image.size:
             raise ValueError(
-                "An image is an array of numbers of shape (h, w) or (h, w, channels), and this "
-                f"{kind} has shape {image.shape} and type {image.dtype}. Pass a list for several "
-                "images."
+                "An image is an array of numbers of shape (h, w) or (h, w, channels), and this has "
+                f"shape {image.shape}. Pass a list for several images."
             )
         if min(image.shape[:2]) < self.patch_size:
             raise ValueError(
                 f"The image of {image.shape[0]} x {image.shape[1]} pixels is smaller than a patch "
                 f"of patch_size={self.patch_size}. Give a smaller patch_size."
             )
-        if image.dtype not in (np.float32, np.float64):
-            with np.errstate(over="ignore"):  # what overflows is refused below
-                image = image.astype(float)
         if not np.isfinite(image).all():
             raise ValueError("The image contains NaN or infinity. Fill those pixels first.")
         if np.abs(image).max() > np.sqrt(np.finfo(image.dtype).max) / image.size:

@@ -1,7 +1,7 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -9,31 +9,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
 from ..bases import BasisRecipe, PointBasis, PointGram
-from ..compute import Array, Same, format_bytes, is_sparse, match_sparsity, to_numpy
+from ..compute import Array, is_sparse, match_sparsity, to_numpy, too_little
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
 from ..fitting.task import components_problem
 from ..kernels.function import NO_BATCHES, Objects
-from ..rows import Rows, like_rows
+from ..rows import Rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
-from ._checks import (
-    FADING,
-    FINITE,
-    FROM_0,
-    FROM_2,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARE,
-    UNIT,
-    Count,
-    Flag,
-    StrOptions,
-)
+from . import _checks
 from ._door import OF_POINTS, Fitted, become, kept, unfitted
-from ._model import INDEFINITE, KernelModel
+from ._model import INDEFINITE, KernelModel, variances_along
 
 # Copies of the Gram matrix of the points that are held at once while points are removed.
 GRAM_COPIES = 4
@@ -44,7 +32,8 @@ LARGEST_ENTRY = 1e9
 
 
 # Gains by name, and the estimates of eigenvalues that they use.
-GAIN, ESTIMATES = StrOptions(set(hebbian.GAINS)), StrOptions({"outputs", "product", "running"})
+GAIN = _checks.StrOptions(set(hebbian.GAINS))
+ESTIMATES = _checks.StrOptions({"outputs", "product", "running"})
 
 
 class HebbianKernelPCA(KernelModel):
@@ -199,22 +188,22 @@ class HebbianKernelPCA(KernelModel):
     kernel: Any = "rbf"
     gamma: Any = "auto"
     gain: Annotated[Any, GAIN, hebbian.ConstantGain, hebbian.AutoGain] = "auto"
-    eta0: Annotated[float | None, POSITIVE, None] = None
-    mu: Annotated[float | None, NOT_NEGATIVE, None] = None
-    xi: Annotated[float, UNIT] = 0.99
-    rho0: Annotated[float, FINITE] = 0.0
+    eta0: Annotated[float | None, _checks.POSITIVE, None] = None
+    mu: Annotated[float | None, _checks.NOT_NEGATIVE, None] = None
+    xi: Annotated[float, _checks.UNIT] = 0.99
+    rho0: Annotated[float, _checks.FINITE] = 0.0
     eigenvalue_estimate: Annotated[str, ESTIMATES] = "outputs"
-    scale: Annotated[float | None, POSITIVE, None] = None
-    n_passes: Count = 10
-    oversampling: Annotated[int | None, FROM_0, None] = None
-    block: Count = 128
-    readout: Annotated[str, StrOptions(set(hebbian.READOUTS))] = "ritz"
+    scale: Annotated[float | None, _checks.POSITIVE, None] = None
+    n_passes: _checks.Count = 10
+    oversampling: Annotated[int | None, _checks.FROM_0, None] = None
+    block: _checks.Count = 128
+    readout: Annotated[str, _checks.StrOptions(set(hebbian.READOUTS))] = "ritz"
     tol: float = 0.0
-    track_excess: Flag = False
-    forgetting: Annotated[float, FADING] = 1.0
-    budget: Annotated[int | None, FROM_2, None] = None
-    novelty: Annotated[Any, SHARE, Novelty, None] = None
-    basis: Annotated[str | BasisRecipe, StrOptions(OF_POINTS), BasisRecipe] = "auto"
+    track_excess: _checks.Flag = False
+    forgetting: Annotated[float, _checks.FADING] = 1.0
+    budget: Annotated[int | None, _checks.FROM_2, None] = None
+    novelty: Annotated[Any, _checks.SHARE, Novelty, None] = None
+    basis: Annotated[str | BasisRecipe, _checks.StrOptions(OF_POINTS), BasisRecipe] = "auto"
     copy_X: bool = True
     callback: Callable[..., Any] | None = None
 
@@ -232,14 +221,6 @@ class HebbianKernelPCA(KernelModel):
         self
         """
         return self._fit(X, y)
-
-    def fit_transform(self, X: Same, y: Any = None) -> Same:
-        """Fit to X and return its scores, (n_samples, n_components).
-
-        The same as `fit` and `transform`: the scaled eigenvectors are the scores only
-        where the passes have converged.
-        """
-        return self.fit(X, y).transform(X)
 
     def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Learn more rows, in their order, from the start or from the fitted model.
@@ -287,12 +268,8 @@ class HebbianKernelPCA(KernelModel):
 
     def _problem(self, task, basis):
         if not basis.spans_data:
-            facts = {
-                "scale": self.scale is not None,
-                "track_excess": self.track_excess,
-                "eigenvalue_estimate": self.eigenvalue_estimate != "outputs",
-            }
-            asked = [name for name, is_set in facts.items() if is_set]
+            by_row = ("scale", "track_excess", "eigenvalue_estimate")
+            asked = [name for name in by_row if vars(self)[name] not in (None, False, "outputs")]
             if asked:
                 raise ValueError(
                     f"{asked[0]}= needs a coefficient for each row, and with {basis.noun} there "
@@ -306,11 +283,8 @@ class HebbianKernelPCA(KernelModel):
             raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
         need, memory = 3 * 8 * basis.size**2, task.engine.memory
         if self.track_excess and need > memory:
-            raise ValueError(
-                f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
-                f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
-                "memory, or fit without it."
-            )
+            what = f"the kernel matrix of {basis.size:,} rows, which track_excess=True forms"
+            raise too_little(memory, need, what, "Fit without it. ")
         if task.is_single and isinstance(basis, PointGram) and basis.single:
             basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
         return GramProblem(basis, task.center)
@@ -333,13 +307,12 @@ class HebbianKernelPCA(KernelModel):
             return hebbian.make_gain(self.gain)
         settings = {name: vars(self)[name] for name in ("eta0", "mu", "xi", "rho0")}
         names = hebbian.GAINS[self.gain]().get_params(deep=False)
-        if self.eigenvalue_estimate != "outputs":
-            if "estimate" not in names:
-                raise ValueError(
-                    f"eigenvalue_estimate={self.eigenvalue_estimate!r} is for gains that use "
-                    f"eigenvalues, 'et' and 'smd', and gain={self.gain!r}. Change one of the two."
-                )
-            settings["estimate"] = self.eigenvalue_estimate
+        settings["estimate"] = self.eigenvalue_estimate
+        if self.eigenvalue_estimate != "outputs" and "estimate" not in names:
+            raise ValueError(
+                f"eigenvalue_estimate={self.eigenvalue_estimate!r} is for gains that use "
+                f"eigenvalues, 'et' and 'smd', and gain={self.gain!r}. Change one of the two."
+            )
         return hebbian.make_gain(
             self.gain, **{name: value for name, value in settings.items() if name in names}
         )
@@ -350,25 +323,24 @@ class HebbianKernelPCA(KernelModel):
         array = array if is_sparse(array) else to_numpy(array)
         stream = self._stream_for(array, first)
         kernel, indefinite = stream.kernel, not first and self.certificate_.indefinite
-        complete, like = False, stream.points if stream.count else None
+        like = stream.points if stream.count else None
         try:
             stream.partial_fit(match_sparsity(array.astype(float), like))
             if not (kernel.definite or indefinite):
                 points = PointBasis(kernel, stream.points, self._make_engine())
                 indefinite = has_negative(points, array, self.center)
-            complete = True
         finally:
             if stream.count:
-                self._adopt(Batch(rows, stream, indefinite, first, complete))
+                self._adopt(self._after_batch(rows, stream, indefinite))
+        if indefinite:
+            tell(INDEFINITE.format(kernel))
+        if first:
+            self._warn_of_width(self.n_samples_seen_)
         return self
 
     def _stream_for(self, X, first: bool) -> Any:
         """The stream of the batches before, or a new one, from the fitted model if there is one."""
-        if self._is_precomputed():
-            raise ValueError(
-                "partial_fit needs points, and a precomputed kernel has none. Use fit, or give a "
-                "kernel by name."
-            )
+        self._check_has_rows("partial_fit")
         if self.budget is not None and self.budget <= self.n_components:
             raise ValueError(
                 f"budget={self.budget} points cannot hold n_components={self.n_components} and a "
@@ -394,16 +366,11 @@ class HebbianKernelPCA(KernelModel):
             m += X.shape[0]
         need, memory = GRAM_COPIES * 8 * m**2, self._make_engine().memory
         if need > memory:
-            raise ValueError(
-                f"partial_fit keeps the kernel between its points, which takes "
-                f"{format_bytes(need)} for {m:,} points, and memory allows "
-                f"{format_bytes(memory)}. Give a budget or a novelty, or raise memory."
-            )
+            what = f"the kernel between {m:,} points, which partial_fit keeps"
+            raise too_little(memory, need, what, "Give a budget or a novelty. ")
         return stream
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        if isinstance(result, Batch):
-            return self._after_batch(result)
         problem, history = result.problem, result.pairs.history
         if history is None:  # all rows are equal, and no pass was made
             history = hebbian.History.of([], self.n_components, self.n_components)
@@ -414,31 +381,26 @@ class HebbianKernelPCA(KernelModel):
             "_variance": problem.total / problem.count,
         }
 
-    def _after_batch(self, batch: "Batch") -> dict[str, Any]:
-        """The fitted attributes as the stream has them now."""
-        stream, rows = batch.stream, batch.rows
+    def _after_batch(self, rows: Rows, stream: Any, indefinite: bool) -> dict[str, Any]:
+        """The fitted attributes as the stream has them after some rows."""
         columns = np.concatenate([[0], 1 + stream.leading])
         basis = PointBasis(stream.kernel, stream.points, self._make_engine())
         frame, metric = stream.frame[:, columns], stream.metric[np.ix_(columns, columns)]
         count, variance = stream.count, stream.variance
-        values = stream.variances[stream.leading]
-        shares, totals = np.minimum(values / (variance or 1.0), 1.0), values * count
-        captured = float(min(1.0, shares.sum()))
+        values = stream.variances[stream.leading] * count
+        captured = float(min(1.0, values.sum() / (variance * count or 1.0)))
         # All that is known of the variance along a direction is that it is at most the total.
-        lower, upper = np.zeros_like(totals), np.maximum(totals, variance * count)
+        lower, upper = np.zeros_like(values), np.maximum(values, variance * count)
         certificate = Certificate(
-            "estimate", lower, upper, None, (captured, captured), True, indefinite=batch.indefinite
+            "estimate", lower, upper, None, (captured, captured), True, indefinite=indefinite
         )
-
-        passes = {name: value for name, value in vars(self).items() if name == "history_"}
-        return passes | {
+        attributes = {name: value for name, value in vars(self).items() if name == "history_"}
+        attributes |= variances_along(values, max(count - self.center, 1), variance * count, rows)
+        return attributes | {
             "kernel_": stream.kernel,
             "gamma_": self._gamma_of(stream.kernel, rows.shape[1]),
             "expansion_": KernelExpansion(basis, frame, metric),
             "certificate_": certificate,
-            "eigenvalues_": like_rows(totals, rows),
-            "explained_variance_": like_rows(totals / max(count - self.center, 1), rows),
-            "explained_variance_ratio_": like_rows(shares, rows),
             "landmarks_": stream.points,
             "n_samples_seen_": count,
             "budget_loss_": stream.lost[columns],
@@ -447,12 +409,6 @@ class HebbianKernelPCA(KernelModel):
         }
 
     def _warn(self, result, plan, task) -> None:
-        if isinstance(result, Batch):
-            if result.complete and result.indefinite:
-                tell(INDEFINITE.format(self.kernel_))
-            if result.complete and result.first:
-                self._warn_of_width(self.n_samples_seen_)
-            return
         super()._warn(result, plan, task)
         history = self.history_
         passes = len(history.changes)
@@ -478,27 +434,3 @@ class HebbianKernelPCA(KernelModel):
         weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
         if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
             raise ModelFileError("a frame of directions that are far too long")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What `partial_fit` has learned from a batch.
-
-    Attributes
-    ----------
-    rows : Rows
-    stream : GrowingHebbian
-        As it is after the batch.
-    indefinite : bool
-        Whether some rows have shown a negative eigenvalue of the kernel.
-    first : bool
-        Whether no batch came before.
-    complete : bool
-        Whether all rows of the batch were learned from; False after an interrupt.
-    """
-
-    rows: Rows
-    stream: Any
-    indefinite: bool
-    first: bool
-    complete: bool

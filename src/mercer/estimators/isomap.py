@@ -9,8 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import format_bytes, make_engine, restore, row_blocks
-from ..compute.arrays import Same
+from ..compute import Same, make_engine, restore, row_blocks, too_little
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan
 from ..kernels.base import check_range
@@ -91,6 +90,7 @@ class Isomap(ClassicalMDS):
         **not_saved("_distance _anchors _index _searched"),
     }
     _title = "Isomap"
+    _instead = "use DiffusionMap(basis='landmarks'), which takes rows wherever they are"
     dissimilarity: ClassVar[Any] = "precomputed"  # type: ignore[misc]
     metric: ClassVar[Any] = None  # type: ignore[misc]
     metric_params: ClassVar[Any] = None  # type: ignore[misc]
@@ -128,7 +128,7 @@ class Isomap(ClassicalMDS):
             if "_points" in vars(self):
                 paths = self._points[steps]
             else:  # a model from a file finds them anew
-                paths = geodesics(self.graph_, steps)[:, goals]
+                paths = dijkstra(self.graph_, directed=False, indices=steps)[:, goals]
             paths = paths[place.reshape(index[rows].shape)]
             Y[rows] = self.map_((paths + lengths[rows][:, :, None]).min(axis=1))
         return restore(Y, like)
@@ -154,12 +154,6 @@ class Isomap(ClassicalMDS):
     def _is_precomputed(self) -> bool:
         return False
 
-    def _instead(self) -> str:
-        return "use DiffusionMap(basis='landmarks'), which takes rows wherever they are"
-
-    def _has_matrix(self) -> bool:
-        return True
-
     def _matrix(self, X, engine):
         """The points, by number; the lengths of their paths to all, or to the landmarks."""
         n, k = X.shape[0], min(self.n_neighbors, X.shape[0] - 1) + 1
@@ -170,31 +164,21 @@ class Isomap(ClassicalMDS):
         goals = np.arange(n) if self._index is None else self._index
         need = (8 + 8 * (self._index is None)) * goals.size * n
         if need > engine.memory:
-            raise ValueError(
-                f"Paths between {goals.size:,} and {n:,} rows take {format_bytes(need)}, and "
-                f"memory allows {format_bytes(engine.memory)}. Give landmarks="
-                f"{max(1, engine.memory // (16 * n))}, or memory={need}."
-            )
+            what = f"the paths between {goals.size:,} and {n:,} rows"
+            advice = f"Give landmarks={max(1, engine.memory // (16 * n))}. "
+            raise too_little(engine.memory, need, what, advice)
         D = np.empty((n, goals.size))
         for block in row_blocks(goals.size, max(1, engine.memory // (4 * PATH_BYTES * n))):
-            D[:, block] = geodesics(self.graph_, goals[block]).T
+            D[:, block] = dijkstra(self.graph_, directed=False, indices=goals[block]).T
         if self._index is None:  # the two ways are added up in different orders
             D = np.minimum(D, D.T)
         return super()._matrix(D, engine)
-
-    def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
-        return self._index
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         reason = "; ".join(filter(None, [plan.reason, self._searched]))
         shared = super()._attributes(result, plan, task)
         plan = replace(plan, reason=reason)
         return shared | {"graph_": self.graph_, "_rows": self._rows, "plan_": plan}
-
-
-def geodesics(graph, rows) -> np.ndarray:
-    """Lengths of the shortest paths from some rows to all, along ties in either direction."""
-    return dijkstra(graph, directed=False, indices=rows)
 
 
 def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
@@ -210,13 +194,12 @@ def joined(graph: sparse.csr_matrix, X, engine) -> sparse.csr_matrix:
         "n_neighbors to avoid that."
     )
     members = [np.flatnonzero(piece == number) for number in range(count)]
-    rows, columns, lengths = [], [], []
+    ties = []
     for i, j in combinations(members, 2):
         index, d = nearest(X[i], X[j], 1, engine)
         first = int(d[:, 0].argmin())
-        rows.append(i[first])
-        columns.append(j[index[first, 0]])
-        lengths.append(d[first, 0])
+        ties.append((i[first], j[index[first, 0]], d[first, 0]))
+    rows, columns, lengths = zip(*ties, strict=True)
     # Stored side by side: a sum of sparse matrices would drop ties of length zero.
     graph = graph.tocoo()
     places = np.append(graph.row, rows), np.append(graph.col, columns)

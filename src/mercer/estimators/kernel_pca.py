@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..bases import AllPoints, BasisRecipe, Columns
-from ..compute import Array, Same, format_bytes, restore, to_numpy
+from ..compute import Array, Same, restore, to_numpy, too_little
 from ..exceptions import tell
 from ..fitting import choosing
 from ..fitting.checkpoint import identity_of
@@ -394,11 +394,8 @@ class KernelPCA(KernelModel):
         n, memory = task.rows.shape[0], task.engine.memory
         need = 2 * n**2 * task.rows.dtype.itemsize
         if need > memory:
-            raise ValueError(
-                f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(need)} for {n:,} rows, and memory allows "
-                f"{format_bytes(memory)}. Raise memory, or fit without it."
-            )
+            what = f"the n x n system of {n:,} rows that fit_inverse_transform=True solves"
+            raise too_little(memory, need, what, "Fit without it. ")
         return components_problem(task, basis)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:

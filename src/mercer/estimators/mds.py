@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY, replace
 from functools import partial
+from math import prod
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -9,8 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe
-from ..compute import format_bytes, is_sparse, make_engine, parse_bytes
-from ..compute.arrays import Array, Same
+from ..compute import Array, Same, is_sparse, make_engine, parse_bytes, too_little
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow, table_like
 from ..fitting.choosing import warn_unconverged
@@ -19,15 +19,7 @@ from ..mds import distances, scaling
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
 from ..rows.blocks import WHOLE_SHARE
-from ._checks import (
-    AT_LEAST_1,
-    ROW_NUMBERS,
-    SHARE,
-    StrOptions,
-    checked_array,
-    in_main_memory,
-    valid_rows,
-)
+from . import _checks
 from ._door import NOT_SAVED, Door, Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
@@ -168,6 +160,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """
 
     _title = "classical scaling"
+    #: What takes rows that are not in one place, unless it is landmarks.
+    _instead = ""
     copy_X = True
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
@@ -187,13 +181,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "_points": NOT_SAVED,
     }
 
-    n_components: Annotated[float, AT_LEAST_1, SHARE] = 2
+    n_components: Annotated[float, _checks.AT_LEAST_1, _checks.SHARE] = 2
     _: KW_ONLY
     dissimilarity: Annotated[Any, str, callable] = "euclidean"
     metric: Annotated[Any, str, callable, None] = None
     metric_params: Annotated[dict[str, Any] | None, dict, None] = None
-    landmarks: Annotated[Any, AT_LEAST_1, SHARE, ROW_NUMBERS, None] = None
-    correction: Annotated[str | None, StrOptions({"lingoes"}), None] = None
+    landmarks: Annotated[Any, _checks.AT_LEAST_1, _checks.SHARE, _checks.ROW_NUMBERS, None] = None
+    correction: Annotated[str | None, _checks.StrOptions({"lingoes"}), None] = None
     tol: float = 0
     random_state: int | np.random.RandomState | None = None
     memory: int | str | None = None
@@ -294,7 +288,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self._has_matrix() or (reset and self.landmarks is None):
             rows: Any = open_rows(X, Opening(self.memory))
             if in_memory(rows) is None:
-                array = rows.as_array(type(self).__name__, instead=self._instead())
+                instead = "give landmarks=500" + " and rows, not distances" * self._has_matrix()
+                array = rows.as_array(type(self).__name__, instead=self._instead or instead)
                 named = rows.names is not None and is_arrow(X)
                 X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)
@@ -313,46 +308,39 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if not self._is_precomputed():
             X = super()._check(X, reset)
             return self._dense(X) if is_sparse(X) else X  # a frame of sparse columns
-        X = in_main_memory(X, type(self).__name__)
-        if reset and isinstance(X, np.memmap):
-            return validate_data(self, X, skip_check_array=True)
-        if reset:
-            types = [np.float64, np.float32]
-            return valid_rows(self, X, dtype=types, ensure_min_samples=2, ensure_all_finite=False)
-        source, X = X, checked_array(X, dtype=np.float64, ensure_all_finite=False)
-        index = self.landmark_indices_
+        source = X = _checks.in_main_memory(X, type(self).__name__)
+        if not (reset and isinstance(X, np.memmap)):  # a file is checked block by block
+            options: Any = {"ensure_min_samples": 2, "dtype": [np.float64, np.float32]}
+            options = options if reset else {"dtype": np.float64}
+            X = _checks.checked_array(X, ensure_all_finite=False, **options)
+        index = None if reset else self.landmark_indices_
         if index is not None and X.shape[1] == index.size:
             return X
-        validate_data(self, source, reset=False, skip_check_array=True)
+        validate_data(self, source, reset=reset, skip_check_array=True)
         return X if index is None else X[:, index]
 
     def _dense(self, X) -> np.ndarray:
         """Sparse rows as dense ones: distances are taken between these."""
-        if X.ndim != 2:
-            raise ValueError(
-                f"Expected rows of numbers, got a sparse array of shape {X.shape}. Pass a matrix."
-            )
         if self._is_precomputed():
             raise ValueError(
                 "A sparse matrix of distances does not say whether an entry that it leaves out is "
                 "a distance of 0 or unknown. Pass X.toarray() if all of them are 0."
             )
-        need, room = 8 * X.shape[0] * X.shape[1], parse_bytes(self.memory) // WHOLE_SHARE
-        if need > room:
-            raise ValueError(
-                f"ClassicalMDS takes distances between dense rows, and these take "
-                f"{format_bytes(need)}: memory leaves {format_bytes(room)} for them. Raise "
-                "memory, or use KernelPCA(kernel='linear'), which gives the coordinates of "
-                "Euclidean distances and multiplies sparse rows as they are."
+        memory, need = parse_bytes(self.memory), WHOLE_SHARE * 8 * prod(X.shape)
+        if need > memory:
+            what = f"{X.shape[0]:,} dense rows, between which ClassicalMDS takes distances"
+            raise too_little(
+                memory,
+                need,
+                what,
+                "Or use KernelPCA(kernel='linear'), which gives the coordinates of Euclidean "
+                "distances and multiplies sparse rows as they are. ",
             )
-        return checked_array(X, accept_sparse="csr", dtype=np.float64).toarray()
+        return _checks.checked_array(X, accept_sparse="csr", dtype=np.float64).toarray()
 
     @property
     def _types(self) -> Any:  # type: ignore[override]
         return "numeric" if self._asks_blocks() else np.float64
-
-    def _computes_on_devices(self, reset: bool) -> bool:
-        return False
 
     def _check_precomputed(self, rows, weights) -> None:
         X: Any = rows.as_array("A matrix of distances")
@@ -374,8 +362,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         rows, matrix, given = task.rows, self._has_matrix(), np.ndim(self.landmarks) > 0
         X: Any = vars(self).get("_points")
         index, marks = None, None
-        if matrix or given:
-            index = self._landmark_rows(scaling.count_of(rows), task.rng)
+        if "_index" in vars(self):
+            index = self._index
+        elif matrix or given:
+            index = distances.choose_landmarks(self.landmarks, scaling.count_of(rows), task.rng)
         if matrix and index is not None:
             # The columns of a matrix may be the landmarks alone.
             points, judges = task.array, scaling.marks_of(task, None, index).judges
@@ -447,16 +437,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """All points, or landmarks, which the rows may be anywhere for."""
         return "points" if self.landmarks is None or self._has_matrix() else Chosen()
 
-    def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
-        return distances.choose_landmarks(self.landmarks, n, rng)
-
-    def _instead(self) -> str:
-        """What takes rows that are not in one place."""
-        return "give landmarks=500" + " and rows, not distances" * self._has_matrix()
-
     def _has_matrix(self) -> bool:
         """Whether the points are numbers of the rows of a matrix of distances."""
-        return self._is_precomputed()
+        return self._metric() == "precomputed"
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric
@@ -465,4 +448,4 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return self.metric is None and callable(self.dissimilarity)
 
     def _is_precomputed(self) -> bool:
-        return isinstance(self._metric(), str) and self._metric() == "precomputed"
+        return self._has_matrix()

@@ -10,28 +10,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._tables import counted
-from ..compute import format_bytes, match_sparsity, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array
-from ..exceptions import InvalidParameterError, ModelFileError, tell, trials
+from ..compute import Array, match_sparsity, parse_bytes, restore, to_numpy, too_little
+from ..exceptions import ModelFileError, tell, trials
 from ..files.base import listed
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Kernel
-from ..relatives.monitor import (
-    CONSTANT,
-    ControlChart,
-    autocorrelations,
-    contributions,
-    lagged,
-    limits_of,
-    scaling_of,
-    smoothed,
-    statistics_of,
-)
-from ._checks import FADING, FROM_0, Flag, Share, StrOptions
+from ..relatives import monitor as charts
+from ._checks import FADING, FROM_0, Flag, Rule, Share, StrOptions
 from ._door import Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from .kernel_pca import KernelPCA
-from .novelty import Detector, rounding_at, unjudged
+from .novelty import Detector, judged, rounding_at
 
 # Blocks of time that are held out in turn. Of five, models of the other four know less of normal
 # operation than the final one: limits let .82 % of rows through in place of .90 (memory .7).
@@ -49,6 +38,14 @@ LARGEST = 1e150
 LEAST_VARIANCE = 1e-10
 
 
+# Alarms where k of the last m rows are beyond a limit.
+RUN = Rule(
+    "two whole numbers (k, m) with 1 <= k <= m",
+    lambda run: (
+        (isinstance(run, tuple | list) and len(run) == 2 and all(type(x) is int for x in run))
+        and 1 <= run[0] <= run[1]
+    ),
+)
 # Kernels of numbers.
 NUMERIC = StrOptions({n for n, k in KERNELS.items() if k.encoder is None} - {"precomputed"})
 
@@ -161,7 +158,7 @@ class ProcessMonitor(Detector):
     kernel: Annotated[str | Kernel | Callable, NUMERIC, callable, Kernel] = "rbf"
     gamma: float | str | None = "auto"
     lags: Annotated[int, FROM_0] = 0
-    smoothing: Annotated[float | tuple[int, int] | None, FADING, tuple, list, None] = None
+    smoothing: Annotated[float | tuple[int, int] | None, FADING, RUN, None] = None
     whiten: Flag = True
     false_alarms: Share = 0.01
 
@@ -180,7 +177,7 @@ class ProcessMonitor(Detector):
         """
         with all_or_nothing(self) as fresh:
             rows, rng = fresh._training_rows(X), check_random_state(fresh.random_state)
-            scaled = (rows - rows.mean(axis=0)) @ scaling_of(rows, fresh.whiten)[1]
+            scaled = (rows - rows.mean(axis=0)) @ charts.scaling_of(rows, fresh.whiten)[1]
             named = isinstance(fresh.kernel, str) and KERNELS[fresh.kernel].metric is not None
             wider = named and isinstance(fresh.gamma, str) and fresh.gamma == "auto"
             model = fresh._model(2, rows.shape[1], rng)
@@ -189,7 +186,7 @@ class ProcessMonitor(Detector):
             # Rows between a block of time held out and those that are learned from: the lags, and
             # as many as the mean autocorrelation of columns takes to fall below 1 / e.
             n, most = len(rows), len(rows) // (2 * BLOCKS)
-            below = np.flatnonzero(autocorrelations(rows, most) < np.exp(-1))
+            below = np.flatnonzero(charts.autocorrelations(rows, most) < np.exp(-1))
             gap = fresh.lags + (int(below[0]) if below.size else most)
             with trials():
                 for start, stop in pairwise(np.linspace(0, n, BLOCKS + 1).astype(int)):
@@ -198,8 +195,8 @@ class ProcessMonitor(Detector):
                     held[start:stop] = fold.statistics(rows[start:stop])
             learned = Learned.of(fresh, rows, kernel, rng)
             means = held.mean(axis=0)
-            held = smoothed(held, fresh.smoothing, means)
-            at = limits_of(held, fresh.false_alarms)
+            held = charts.smoothed(held, fresh.smoothing, means)
+            at = charts.limits_of(held, fresh.false_alarms)
             expansion, last = learned.model.expansion_, learned.scaled(rows[at[1:]])
             threshold = float(held[at[1], 1]) + rounding_at(expansion, last)
             spe = fresh._within_reach(threshold, held[:, 1], learned.model)
@@ -209,7 +206,7 @@ class ProcessMonitor(Detector):
             fresh._adopt(attributes | {"readings_": readings})
         return self
 
-    def chart(self, X: Array, before: Array = None, *, explain: bool = True) -> ControlChart:
+    def chart(self, X: Array, before: Array = None, *, explain: bool = True) -> charts.ControlChart:
         """Statistics of rows in time order, their limits, alarms and the sensors behind them.
 
         Parameters
@@ -229,27 +226,27 @@ class ProcessMonitor(Detector):
         """
         new = self._rows(X)
         rows = new if before is None else np.concatenate([self._rows(before), new])
-        rows, learned = lagged(rows, self.lags), Learned(self.mean_, self.scaling_, self.model_)
-        values = smoothed(learned.statistics(rows), self.smoothing, self.means_)
-        values, rows = values[len(rows) - len(new) :], rows[len(rows) - len(new) :]
+        rows, learned = charts.lagged(rows, self.lags), self._learned()
+        values = charts.smoothed(learned.statistics(rows), self.smoothing, self.means_)
+        values, rows = values[-len(new) :], rows[-len(new) :]
         alarms, d = rows[(values > self.limits_).any(axis=1)], self.n_features_in_
         shares = np.full((2, len(alarms), d), np.nan)
         if explain and len(alarms):
             room = parse_bytes(self.memory) // (8 * COPIES * rows.shape[1])
-            shares = contributions(learned.statistics, alarms, self.readings_, d, room)
+            shares = charts.contributions(learned.statistics, alarms, self.readings_, d, room)
         called = X.index if {"index", "columns"} <= set(dir(X)) else np.arange(len(new))
         named = vars(self).get("feature_names_in_", [f"x{j}" for j in range(d)])
-        return ControlChart(
+        return charts.ControlChart(
             np.asarray(called), tuple(map(str, named)), values, self.limits_, shares
         )
 
     def score_samples(self, X: Array) -> Array:
         """Minus the larger of T-squared and SPE over their limits, (n,): below -1 is an alarm."""
-        return self._judged(X, "score", unjudged)
+        return self._judged(X, "score")
 
-    def _judged(self, X, title: str, judge: Callable, dtype: Any = None) -> Any:
+    def _judged(self, X, title: str) -> Any:
         ratios = self.chart(X, explain=False).ratios
-        return restore(judge(-ratios.max(axis=1), self.offset_), X)
+        return restore(judged(-ratios.max(axis=1), title, self.offset_), X)
 
     @property
     def offset_(self) -> float:
@@ -257,8 +254,10 @@ class ProcessMonitor(Detector):
         return -1.0
 
     def _inner_rows(self, X) -> np.ndarray:
-        learned = Learned(self.mean_, self.scaling_, self.model_)
-        return learned.scaled(lagged(self._rows(X), self.lags))
+        return self._learned().scaled(charts.lagged(self._rows(X), self.lags))
+
+    def _learned(self) -> "Learned":
+        return Learned(self.mean_, self.scaling_, self.model_)
 
     def _rows(self, X, reset: bool = False) -> np.ndarray:
         """Rows as doubles in main memory."""
@@ -273,21 +272,9 @@ class ProcessMonitor(Detector):
             ) from error
         return np.asarray(match_sparsity(to_numpy(array), np.empty(0)), dtype=float)
 
-    def _check_smoothing(self) -> None:
-        rule = self.smoothing
-        if isinstance(rule, tuple | list) and not (
-            len(rule) == 2 and all(type(x) is int for x in rule) and 1 <= rule[0] <= rule[1]
-        ):
-            raise InvalidParameterError(
-                f"smoothing={rule!r} must be two whole numbers (k, m) with 1 <= k <= m, such as "
-                "(2, 3), or the weight of an average between 0 and 1.",
-                parameter="smoothing",
-            )
-
     def _training_rows(self, X) -> np.ndarray:
         """Rows beside those before them; refuses too few of them, warns of constant sensors."""
         rows = self._rows(X, reset=True)
-        self._check_smoothing()
         # Blocks are held out with the lags on both sides: half of the rows, at least, are left.
         (n, d), least = rows.shape, self._least_rows + 5 * self.lags
         if n < least:
@@ -297,18 +284,15 @@ class ProcessMonitor(Detector):
             )
         memory, size = parse_bytes(self.memory), 8 * COPIES * n * d * (1 + self.lags)
         if size > memory:
-            raise ValueError(
-                f"{n:,} rows of {d * (1 + self.lags)} columns, lags among them, need "
-                f"{format_bytes(size)}, and memory= allows {format_bytes(memory)}. Give every k-th "
-                "row, fewer lags or more memory."
-            )
+            what = f"{n:,} rows of {d * (1 + self.lags)} columns, lags among them"
+            raise too_little(memory, size, what, "Give every k-th row, or fewer lags. ")
         sizes = np.abs(rows).max(axis=0)
         if np.any((sizes > LARGEST) | ((sizes > 0) & (sizes < 1 / LARGEST))):
             raise ValueError(
                 f"Sensors hold numbers of up to {sizes.max():.1e}, and they must be from "
                 f"{1 / LARGEST:.0e} to {LARGEST:.0e}. Scale the columns."
             )
-        constant = np.flatnonzero(rows.std(axis=0) <= CONSTANT * np.abs(rows.mean(axis=0)))
+        constant = np.flatnonzero(rows.std(axis=0) <= charts.CONSTANT * np.abs(rows.mean(axis=0)))
         if constant.size:
             names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(d)])
             told = listed([str(names[j]) for j in constant])
@@ -321,12 +305,11 @@ class ProcessMonitor(Detector):
                 f"Constant sensors are not watched, since no size of a change is known: {told}. "
                 "Leave them out, or give rows in which they move."
             )
-        return lagged(rows, self.lags)[self.lags :]
+        return charts.lagged(rows, self.lags)[self.lags :]
 
     def _complete(self) -> None:
         if len(self.mean_) != self.n_features_in_ * (1 + self.lags) or len(self.limits_) != 2:
             raise ModelFileError("a monitor of other columns or lags than its own")
-        self._check_smoothing()
 
 
 class Learned(NamedTuple):
@@ -345,7 +328,7 @@ class Learned(NamedTuple):
     @classmethod
     def of(cls, monitor: ProcessMonitor, rows, kernel: Kernel, rng) -> "Learned":
         """Learn from rows."""
-        mean, scaling = scaling_of(rows, monitor.whiten)
+        mean, scaling = charts.scaling_of(rows, monitor.whiten)
         n, d = rows.shape
         model = monitor._model(n, d, rng, kernel=kernel, gamma=None)
         return cls(mean, scaling, model.fit((rows - mean) @ scaling))
@@ -355,7 +338,7 @@ class Learned(NamedTuple):
         variances = to_numpy(self.model.explained_variance_).astype(float)
         least = LEAST_VARIANCE * variances.max(initial=0)
         precisions = np.divide(1, variances, np.zeros_like(variances), where=variances > least)
-        function = partial(statistics_of, precisions=precisions)
+        function = partial(charts.statistics_of, precisions=precisions)
         of_rows = OfExpansion(self.model.expansion_, function, (2,), "statistics")
         return to_numpy(self.model._open(self.scaled(rows), reset=False).map(of_rows))
 

@@ -1,6 +1,5 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
 from math import isqrt
@@ -11,13 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe, FourierGrid
-from ..compute import is_sparse, parse_bytes, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, is_sparse, parse_bytes, to_numpy
 from ..exceptions import tell, trials
 from ..fitting.expansion import KernelExpansion, OfExpansion
 from ..kernels import KERNELS, Kernel
 from ..rows import float_type, in_type
-from ._checks import AT_LEAST_1, SHARE, Interval, Share, names_of_parameters
+from ._checks import AT_LEAST_1, SHARE, Interval, Share
 from ._door import Door, Fitted, PointKernel, all_or_nothing, kept
 from ._output import certificate_of
 from ._sklearn import OutlierMixin
@@ -57,11 +55,11 @@ class Detector(OutlierMixin, Door):
 
     def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,), where `score_samples` has them: negative if novel."""
-        return self._judged(X, "decision", above)
+        return self._judged(X, "decision")
 
     def predict(self, X: Array) -> Array:
         """1 for normal rows and -1 for novel ones, (n,), where `score_samples` has scores."""
-        return self._judged(X, "label", verdicts, int)
+        return self._judged(X, "label")
 
     def _within_reach(self, threshold: float, errors: Array, model: KernelPCA) -> float:
         """The threshold, at most the error of a row far from all others."""
@@ -95,8 +93,8 @@ class Detector(OutlierMixin, Door):
             "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             "random_state": rng.randint(np.iinfo(np.int32).max),
         }
-        params = self.get_params(deep=False).items()
-        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
+        params, names = self.get_params(deep=False), KernelPCA().get_params(deep=False).keys()
+        shared = {name: params[name] for name in params.keys() & names}
         model = KernelPCA(**shared | changes | settings, copy_X=False)
         if r is None:
             # All components would explain every row there is.
@@ -238,11 +236,11 @@ class NoveltyDetector(Detector):
 
         Of Dask rows a lazy array, of a table on a cluster the table with a column "score".
         """
-        return self._judged(X, "score", unjudged)
+        return self._judged(X, "score")
 
-    def _judged(self, X, title: str, judge: Callable, dtype: Any = None) -> Any:
-        rows = self._open(X, reset=False)
-        verb = partial(judged, judge=judge, offset=self.offset_)
+    def _judged(self, X, title: str) -> Any:
+        rows, dtype = self._open(X, reset=False), int if title == "label" else None
+        verb = partial(judged_rows, title=title, offset=self.offset_)
         return rows.map(OfExpansion(self.model_.expansion_, verb, (), title, dtype))
 
     def _typical(self, X, rows, rng):
@@ -277,24 +275,15 @@ class NoveltyDetector(Detector):
         return least(errors_at(model, X, rows), n - int(share * n))
 
 
-def judged(expansion: KernelExpansion, rows: Any, judge: Callable, offset: float) -> Array:
+def judged_rows(expansion: KernelExpansion, rows: Any, title: str, offset: float) -> Array:
     """What is made of scores in the type of the rows."""
-    return judge(in_type(-expansion.squared_errors(rows), float_type(rows)), offset)
+    return judged(in_type(-expansion.squared_errors(rows), float_type(rows)), title, offset)
 
 
-def unjudged(scores: Array, offset: float) -> Array:
-    """The scores themselves."""
-    return scores
-
-
-def above(scores: Array, offset: float) -> Array:
-    """Scores from the threshold."""
-    return scores - offset
-
-
-def verdicts(scores: Array, offset: float) -> Array:
-    """1 at the threshold or above, else -1."""
-    return 2 * (above(scores, offset) >= 0) - 1
+def judged(scores: Array, title: str, offset: float) -> Array:
+    """A "score" itself, a "decision" from the threshold, or the "label": 1 from there, else -1."""
+    above = scores if title == "score" else scores - offset
+    return 2 * (above >= 0) - 1 if title == "label" else above
 
 
 def split(n, share, rng):

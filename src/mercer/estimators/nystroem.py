@@ -106,16 +106,26 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 )
             if X.dtype != fresh._dtype and isinstance(X, np.memmap):
                 X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
-            if fresh._is_precomputed():
-                raise ValueError(
-                    "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
-                    "computed from the data, or KernelPCA."
-                )
+            fresh._check_has_rows("Nystroem")
             kernel, engine, asked = fresh._make_kernel(X), fresh._make_engine(X), fresh.selector
             selector = SELECTORS[asked]() if isinstance(asked, str) else asked
             recipe = Landmarks(min(fresh.n_components, X.shape[0]), selector)
             basis = recipe.build(kernel, X, engine, fresh._make_rng())
-            fresh._adopt(basis, None, (X, numbers, not is_cluster_table(original)))
+            W = to_numpy(basis.whitener(X.dtype))
+            N = W @ (W / np.linalg.norm(W, axis=0)).T  # G^{-1/2}, of which W is a factor
+            # Nothing is centered: a mean of zero, and one direction for each feature.
+            frame = np.column_stack([np.zeros(len(N)), N]).astype(X.dtype)
+            # The rows that landmarks are, the first of equal ones; none where one is no row.
+            names = range(X.shape[0]) if numbers is None else numbers.tolist()
+            rows = {key: i for i, key in reversed(list(zip(names, row_keys(X), strict=True)))}
+            places = [rows.get(key) for key in row_keys(basis.points)]
+            has_numbers = not is_cluster_table(original) and None not in places
+            attributes = {
+                "kernel_": basis.kernel,
+                "component_indices_": np.array(places) if has_numbers else None,
+                "expansion_": KernelExpansion(basis, frame, np.diag([0.0, *np.ones(len(N))])),
+            }
+            fresh._adopt(attributes)
         return self
 
     def _named_kernel(self, d: int) -> Kernel:
@@ -123,23 +133,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self.kernel == "chi2" and self.gamma is None:
             return Chi2(1.0)
         return super()._named_kernel(d)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        X, numbers, has_numbers = task
-        W = to_numpy(result.whitener(X.dtype))
-        N = W @ (W / np.linalg.norm(W, axis=0)).T  # G^{-1/2}, of which W is a factor
-        # Nothing is centered: a mean of zero, and one direction for each feature.
-        frame = np.column_stack([np.zeros(len(N)), N]).astype(X.dtype)
-        # The rows that landmarks are, the first of equal ones; none where one is no row.
-        names = range(X.shape[0]) if numbers is None else numbers.tolist()
-        rows = {key: i for i, key in reversed(list(zip(names, row_keys(X), strict=True)))}
-        places = [rows.get(key) for key in row_keys(result.points)]
-        known = has_numbers and None not in places
-        return {
-            "kernel_": result.kernel,
-            "component_indices_": np.array(places) if known else None,
-            "expansion_": KernelExpansion(result, frame, np.diag([0.0, *np.ones(len(N))])),
-        }
 
     @property
     def components_(self) -> Any:

@@ -95,11 +95,11 @@ def plan(
 
 def _plan_of_shape(shape, kernel: Kernel, estimator: KernelPCA) -> Plan:
     """The plan for rows in the unit cube; the range of no data is known, so no grid is taken."""
-    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
-        raise ValueError(f"plan takes rows or their shape (n, d), and got {shape}.")
+    if len(shape) != 2 or not all(isinstance(k, Integral) and int(k) > 0 for k in shape):
+        raise ValueError(
+            f"plan takes rows or their shape (n, d), at least one row and column, and got {shape}."
+        )
     n, d = (int(k) for k in shape)
-    if n < 1 or d < 1:
-        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
     sample = np.random.default_rng(0).random((MEASURED_ROWS, d))
     kernel, engine = kernel.resolve(sample), estimator._make_engine()
     r, points = estimator.n_components, np.broadcast_to(sample[0], (n, d))

@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
-from ..compute import is_sparse, parse_bytes
-from ..compute.arrays import Array, Same
+from ..compute import Array, Same, is_sparse, parse_bytes
 from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
@@ -224,8 +223,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 # Damaged rows lie beyond those of a fit.
                 model.set_params(basis=FourierGrid(margin="all"))
             # Noise is drawn once, so that all candidates meet the same.
-            room = parse_bytes(model.memory) // TRIAL_SHARE
-            check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
+            count = len(learned) + len(held) if is_sparse(X) else 0
+            check_dense(count, X.shape[1], parse_bytes(model.memory), TRIAL_SHARE)
             parts = [part.toarray() if is_sparse(X) else part for part in (X[learned], X[held])]
             first, other = (part.astype(fresh._dtype, copy=False) for part in parts)
             trial = Trial.of(self.noise, first, other, rng)

@@ -209,7 +209,7 @@ class SpectralClustering(
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
         "labels_": Fitted("n int"),
         "assignment_": kept("Centers|Rotated|Pivoted q"),
-        **not_saved("embedding_ _vectors _rows _seen"),
+        **not_saved("embedding_ _vectors _seen"),
     }
     _title = "spectral clustering"
 
@@ -289,12 +289,6 @@ class SpectralClustering(
         most = max(self.max_clusters + 1, self.n_components or 1)
         rows = vars(self).get("_rows")
         return most if rows is None else min(most, rows)
-
-    def _open(self, X, *, reset: bool):
-        rows = super()._open(X, reset=reset)
-        if reset:
-            self._rows = rows.shape[0]
-        return rows
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         shared, values = super()._attributes(result, plan, task), result.pairs.values

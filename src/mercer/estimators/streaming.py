@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..bases.points import wide_rows
-from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, stack_rows
+from ..compute import Array, TiledEngine, is_sparse, match_sparsity, restore, stack_rows, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import Progress, RowDigest
@@ -23,22 +22,14 @@ from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..kernels.function import NO_BATCHES, Objects
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows, with_extras
+from ..rows import ArrayRows, Rows, in_memory, like_of, with_extras
 from ..selectors import Novelty
-from ..stream.components import (
-    BatchRecord,
-    State,
-    leading_pairs,
-    new_reference,
-    record,
-    states_along,
-    stream_problem,
-)
+from ..stream import components
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ._checks import FADING, Count, Interval, StrOptions, as_weights, checked_weights
 from ._door import NOT_SAVED, SETTLING_ROWS, Fitted, become, kept, unfitted
-from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
+from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel, variances_along
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
@@ -56,35 +47,13 @@ SPANS = StrOptions({"dictionary", "features", "fourier"})
 
 
 @dataclass(frozen=True)
-class StreamTask:
-    """The results that a model adopts after a step of its stream.
+class Unread:
+    """Components after the last batch, which are made on demand.
 
     Attributes
     ----------
-    state : State
-    history : list of BatchRecord
     rows : Rows
         Those learned last: results are of their type, and in their array library.
-    is_first : bool
-        Whether nothing had been learned before.
-    is_told : bool
-        Whether warnings of this step were given.
-    """
-
-    state: State
-    history: list[BatchRecord]
-    rows: Rows
-    is_first: bool = False
-    is_told: bool = False
-
-
-@dataclass(frozen=True)
-class Unread:
-    """Parts of the components since the last batch; the components are made on demand.
-
-    Attributes
-    ----------
-    task : StreamTask
     engine : TiledEngine
     n_components : int
     problem : Problem
@@ -92,7 +61,7 @@ class Unread:
         Attributes of the components that were made last.
     """
 
-    task: StreamTask
+    rows: Rows
     engine: TiledEngine
     n_components: int
     problem: Any
@@ -229,7 +198,7 @@ class StreamingKernelPCA(KernelModel):
     _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "X_sample_": kept("s d sparse"),
         "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
-        "history_": kept(list[BatchRecord]),
+        "history_": kept(list[components.BatchRecord]),
         "lost_share_": kept("(-inf, inf)"),
         "_variance": kept("(-inf, inf)"),
         "_state": kept("State d"),
@@ -338,14 +307,14 @@ class StreamingKernelPCA(KernelModel):
         engine = self._make_engine()
         change = transition(mine.stream.span, theirs.stream.span, engine)
         stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
-        state = State(stream, mine.sample + theirs.sample, mine.reference)
-        history = [*self.history_, record(mine.stream.totals, stream.totals)]
+        state = components.State(stream, mine.sample + theirs.sample, mine.reference)
+        history = [*self.history_, components.record(mine.stream.totals, stream.totals)]
         # The kept rows of both are a uniform sample of all, unless some are forgotten or both were
         # drawn with the same seed.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
         model = copy(self)
-        model._adopt_state(StreamTask(state, history, ArrayRows(self.X_sample_)), engine, uniform)
+        model._adopt_state(state, history, ArrayRows(self.X_sample_), engine, uniform)
         become(self, model)
         return self
 
@@ -354,11 +323,7 @@ class StreamingKernelPCA(KernelModel):
 
         Called on a copy of the model: one that fails, or is interrupted, is left.
         """
-        if self._is_precomputed():
-            raise ValueError(
-                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
-                "use KernelPCA for a matrix."
-            )
+        self._check_has_rows("A stream")
         if self.basis in ("dictionary", "features") and self.budget < self.n_components:
             raise ValueError(
                 f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
@@ -394,12 +359,12 @@ class StreamingKernelPCA(KernelModel):
                 checkpoint.check_rows("X", hashed, resumed["hashed"])
                 learned, totals, lines = unpack(resumed["state"], stage.arrays)
                 state, before = state.resumed(learned, engine), Totals(*totals)
-                start, history = resumed["row"], [BatchRecord(*line) for line in lines]
+                start, history = resumed["row"], [components.BatchRecord(*line) for line in lines]
                 resumed = {}
             if not X.shape[0] or number < resumed.get("batch", 0):
                 continue
             settings = engine, self.n_components, self.center
-            states = states_along(state, X, counts, *settings, start)
+            states = components.states_along(state, X, counts, *settings, start)
             for row, state in states:
                 if stage is not None and stage.due:
                     arrays: list = []
@@ -407,7 +372,9 @@ class StreamingKernelPCA(KernelModel):
                     facts = pack((state.learned(), before, lines), arrays)
                     place = {"batch": number, "row": row, "hashed": hashed}
                     stage.write(place | {"state": facts}, arrays)
-            history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
+            history.append(
+                components.record(before, state.stream.totals, self.forgetting ** X.shape[0])
+            )
         if np.ndim(weights) and len(weights) != last:
             checked_weights(weights, last, least=0)  # which says what is wrong
         if resumed:  # there are fewer batches than before
@@ -424,43 +391,68 @@ class StreamingKernelPCA(KernelModel):
                 "another kernel."
             )
         if is_fit:
-            expansion = new_reference(state.stream, *settings, state.reference)
+            expansion = components.new_reference(state.stream, *settings, state.reference)
             signs = expansion.signs(state.sample.rows, state.stream.totals.rows)
             state = replace(state, reference=expansion.stretched(signs))
         # The kept rows test the certificate where all rows count alike, so not with forgetting, and
         # not after every batch, which would take too long.
         judged = is_fit and sample_weight is None and self.forgetting == 1
-        task = StreamTask(state, history, ArrayRows(X, like_of(rows)), is_first)
         # Negative eigenvalues are looked for among the rows of every batch.
         lazy = not is_first and state.stream.span.kernel.definite
-        self._adopt_state(task, engine, judged, lazy)
+        self._adopt_state(state, history, ArrayRows(X, like_of(rows)), engine, judged, lazy)
+        if is_first:
+            self._warn_of_width(self.n_samples_seen_)
 
-    def _adopt_state(self, task: StreamTask, engine, judged: bool, lazy: bool = False) -> None:
-        """Adopt a state, and its components unless they can be `lazy`.
+    def _adopt_state(self, state, history, rows: Rows, engine, judged, lazy=False) -> None:
+        """Adopt a state after some rows, and its components unless they can be `lazy`.
 
         `judged` spends a look at the kept rows on them.
         """
-        state, sample = task.state, task.state.sample
+        sample, kernel, totals = state.sample, state.stream.span.kernel, state.stream.totals
         options = {
             # Rows among which negative eigenvalues are looked for.
-            "model_rows": in_memory(task.rows) if "certificate_" in vars(self) else sample.rows,
+            "model_rows": in_memory(rows) if "certificate_" in vars(self) else sample.rows,
             "sample": sample.rows if judged else None,
             "seed": sample.seed,
         }
         with engine.single_blas():
-            problem = stream_problem(state.stream, engine, self.center, state.reference, **options)
+            problem = components.stream_problem(
+                state.stream, engine, self.center, state.reference, **options
+            )
         before = {name: value for name, value in vars(self).items() if name in COMPONENTS}
-        unread = Unread(task, engine, self.n_components, problem, before)
-        if lazy:
-            self._adopt(unread, None, task)
-        else:
-            self._read(unread)
+        unread = Unread(rows, engine, self.n_components, problem, before)
+        attributes = {
+            "_state": state,
+            "_dtype": rows.dtype,
+            "kernel_": kernel,
+            "gamma_": self._gamma_of(kernel, rows.shape[1]),
+            "lost_share_": totals.lost / totals.energy,
+            "X_sample_": sample.rows,
+            "_weights": sample.weights,
+            "n_samples_seen_": totals.rows,
+            "history_": history[-HISTORY:],
+        }
+        later = {"_unread": unread} if lazy else self._components_of(unread, totals)
+        self._adopt(attributes | later)
+        self._warn_of_state(problem)
 
-    def _read(self, unread: Unread) -> None:
-        """Make the components, and adopt them."""
+    def _components_of(self, unread: Unread, totals: Totals) -> dict[str, Any]:
+        """The fitted attributes that are made of the components."""
+        problem, rows = unread.problem, unread.rows
         with unread.engine.single_blas():
-            result = unread.problem.result(leading_pairs(unread.problem, unread.n_components))
-        self._adopt(result, None, unread.task)
+            result = problem.result(components.leading_pairs(problem, unread.n_components))
+        certificate, before = result.certificate, unread.before.get("certificate_")
+        if before is not None and before.indefinite:
+            certificate = replace(certificate, indefinite=True)
+        degrees = max(totals.weight - problem.center, 1.0)
+        attributes = variances_along(result.pairs.values, degrees, problem.total, rows) | {
+            "_variance": problem.total,
+            "expansion_": result.expansion,
+            "certificate_": certificate,
+        }
+        if (points := result.expansion.basis.points) is not None:
+            attributes["landmarks_"] = restore(points, like_of(rows))
+        return attributes
 
     def _with_last(self) -> Self:
         """A copy of the model with the components that were made last."""
@@ -472,10 +464,8 @@ class StreamingKernelPCA(KernelModel):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether rows were learned; components that were not made yet are made now."""
         if (unread := vars(self).get("_unread")) is not None:
-            model, facts = self._with_last(), dict(vars(self))
-            model._read(replace(unread, task=replace(unread.task, is_told=True)))
-            del facts["_unread"]
-            vars(model).update(facts)
+            model = self._with_last()
+            vars(model).update(self._components_of(unread, self._state.stream.totals))
             become(self, model)  # in one step: other threads may ask as well
         return "n_features_in_" in vars(self)
 
@@ -490,44 +480,8 @@ class StreamingKernelPCA(KernelModel):
         self.__sklearn_is_fitted__()
         return super().__getstate__()
 
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        state, rows = task.state, task.rows
-        kernel, totals = state.stream.span.kernel, state.stream.totals
-        attributes = {
-            "_state": state,
-            "_dtype": rows.dtype,
-            "kernel_": kernel,
-            "gamma_": self._gamma_of(kernel, rows.shape[1]),
-            "lost_share_": totals.lost / totals.energy,
-            "X_sample_": state.sample.rows,
-            "_weights": state.sample.weights,
-            "n_samples_seen_": totals.rows,
-            "history_": task.history[-HISTORY:],
-        }
-        if isinstance(result, Unread):
-            return attributes | {"_unread": result}
-        certificate, values, total = result.certificate, result.pairs.values, result.problem.total
-        before = vars(self).get("certificate_")
-        if before is not None and before.indefinite:
-            certificate = replace(certificate, indefinite=True)
-        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
-        degrees = max(totals.weight - result.problem.center, 1.0)
-        attributes |= {
-            "_variance": total,
-            "expansion_": result.expansion,
-            "certificate_": certificate,
-            "eigenvalues_": like_rows(values, rows),
-            "explained_variance_": like_rows(values / degrees, rows),
-            "explained_variance_ratio_": like_rows(ratios, rows),
-        }
-        if (points := result.expansion.basis.points) is not None:
-            attributes["landmarks_"] = restore(points, like_of(rows))
-        return attributes
-
-    def _warn(self, result, plan, task) -> None:
-        if task.is_told:
-            return
+    def _warn_of_state(self, problem) -> None:
+        """Warnings after a step of the stream."""
         full = [batch for batch in self.history_ if batch.size >= self.budget]
         # A stream that forgets follows rows that drift, and a full dictionary cannot.
         if self.basis == "dictionary" and self.forgetting < 1 and full:
@@ -539,13 +493,11 @@ class StreamingKernelPCA(KernelModel):
                     "drift faster than points are replaced, or need more points. Raise budget or "
                     "novelty."
                 )
-        certificate, problem = vars(self).get("certificate_"), result.problem
+        certificate = vars(self).get("certificate_")
         if certificate is not None and certificate.indefinite:
             tell(INDEFINITE.format(self.kernel_))
         elif self.n_samples_seen_ > 1 and problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
-        if task.is_first:
-            self._warn_of_width(self.n_samples_seen_)
 
     def _complete(self) -> None:
         if repr(self._state.stream.span.kernel) != repr(self.kernel_):
@@ -578,7 +530,7 @@ class StreamingKernelPCA(KernelModel):
         """Rows checked for the model, sparse or dense as it is."""
         return match_sparsity(super()._check(X, reset), vars(self).get("X_sample_"))
 
-    def _begin(self, X, engine, rng) -> State:
+    def _begin(self, X, engine, rng) -> components.State:
         """The state before the first row, with kernel and span chosen."""
         if not X.shape[0]:
             raise ValueError(
@@ -606,7 +558,7 @@ class StreamingKernelPCA(KernelModel):
         row = X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])
         checksum = crc32(np.ascontiguousarray(row).tobytes())
         sample = RowSample(model_rows(X, engine.memory), int(rng.integers(2**32)) ^ checksum)
-        return State(kind.start(span, float(self.forgetting)), sample, None)
+        return components.State(kind.start(span, float(self.forgetting)), sample, None)
 
 
 @dataclass(frozen=True)

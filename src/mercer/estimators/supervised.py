@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import FourierGrid, GramBasis
-from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute import Array, is_sparse, parse_bytes, to_numpy, too_little
+from ..compute.arrays import is_foreign
 from ..compute.numbers import check_meaning, check_unmasked, reason
 from ..exceptions import tell
 from ..fitting.moments import ExtraColumn
@@ -18,6 +18,7 @@ from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, TargetColumn, TargetOf, joint_problem
+from ..relatives.mixed import is_missing
 from ..rows import like_rows
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, UNIT, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
@@ -282,7 +283,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
         columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
         check_room(len(Y), sum(len(labels) for labels, _ in columns), memory)
         return kernel, centered(supervised.indicators(columns))
-    Y = numbers(Y)
+    Y = checked_array(Y, dtype=np.float64, input_name="y")
     if isinstance(kernel, str) and kernel == "linear":
         return kernel, centered(Y)
     if isinstance(kernel, str) and kernel == "precomputed":
@@ -335,7 +336,7 @@ def columns_of(y: Any) -> np.ndarray:
             "array of shape (n,) or (n, q)."
         )
     check_meaning(Y, "y")
-    return numbers(Y) if Y.dtype.kind == "f" else Y
+    return checked_array(Y, dtype=np.float64, input_name="y") if Y.dtype.kind == "f" else Y
 
 
 def table_of(y: Any) -> np.ndarray:
@@ -350,27 +351,12 @@ def table_of(y: Any) -> np.ndarray:
     return Y[:, None] if Y.ndim == 1 else Y
 
 
-def numbers(Y: np.ndarray) -> np.ndarray:
-    """A table of finite floats."""
-    return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
-
-
-def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or pandas' missing value."""
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):
-        if np.ndim(label) == 0:
-            return True  # pandas' NA is neither equal nor unequal
-    raise ValueError(
-        f"y holds {label!r:.60}, and must hold labels or numbers. Pass a column for each part."
-    )
-
-
 def labels_of(column: np.ndarray) -> np.ndarray:
     """Labels that can be compared, none of them missing."""
     if column.dtype.kind != "O":
         return column
+    if any(isinstance(label, np.ndarray) for label in column):
+        raise ValueError("y holds arrays, and must hold labels. Pass a column for each part.")
     missing = [is_missing(label) for label in column]
     if any(missing):
         raise ValueError(
@@ -384,11 +370,8 @@ def check_room(n: int, q: int, memory: Any) -> None:
     """Raise ValueError where a target of q columns would take more than its share of the budget."""
     budget, need = parse_bytes(memory), COPIES * SHARE * 8 * n * q
     if need > budget:
-        raise ValueError(
-            f"The target takes {q:,} columns for {n:,} rows, one for each class or number, and "
-            f"with memory={format_bytes(budget)} there is no room for it. Give at least "
-            f"memory={need}, or a y of fewer classes."
-        )
+        what = f"the target of {n:,} rows in {q:,} columns, one for each class or number"
+        raise too_little(budget, need, what, "Give a y of fewer classes. ")
 
 
 def centered(features: np.ndarray) -> np.ndarray:
