@@ -44,6 +44,7 @@ from ..bases.random_features import Fourier, TensorSketch
 from ..compute import array_namespace, to_numpy
 from ..fitting.certificate import plain
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import Sums
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import dense_rows
 from ..kernels.dot_product import unit_gradient
@@ -60,34 +61,12 @@ LIVE_MATRICES, LIVE_SAMPLES = 5.5, 6.0
 COORDINATES, MORE_COORDINATES = 3, 20
 
 
-@dataclass(frozen=True)
-class GradientSums:
-    """Sums over rows of their gradients; two of them add up to one.
+def gradient_sums(expansion: KernelExpansion, X: Any) -> Sums:
+    """Sums over the rows of X of their gradients, in blocks within the budget.
 
-    Attributes
-    ----------
-    count : float
-    signed, absolute : arrays of shape (d, r)
-        Sums of the gradients and of their sizes.
-    length : array of shape (d,)
-        Sums over rows of the lengths of the gradients over all components.
+    The number of rows; sums of the gradients and of their sizes, (d, r); and of the lengths of the
+    gradients over all components, (d,).
     """
-
-    count: float
-    signed: np.ndarray
-    absolute: np.ndarray
-    length: np.ndarray
-
-    def __sizeof__(self):
-        # A scheduler asks for it before it moves one.
-        return object.__sizeof__(self) + 8 * (2 * self.signed.size + self.length.size)
-
-    def __add__(self, other: "GradientSums") -> "GradientSums":
-        return GradientSums(*(a + vars(other)[name] for name, a in vars(self).items()))
-
-
-def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
-    """The sums over the rows of X, in blocks within the budget."""
     basis, n = expansion.basis, X.shape[0]
     X, A = basis.engine.place(X), expansion.frame[:, 1:]
 
@@ -95,12 +74,9 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
         rows = basis.engine.asarray(dense_rows(X[block]), np.float64)
         G = gradients(basis, rows, A)
         xp = array_namespace(G)
-        parts = (
-            xp.sum(G, axis=0),
-            xp.sum(xp.abs(G), axis=0),
-            xp.sum(xp.sqrt(xp.sum(G**2, axis=2)), axis=0),
-        )
-        return GradientSums(float(rows.shape[0]), *(to_numpy(part) for part in parts))
+        parts = G, xp.abs(G), xp.sqrt(xp.sum(G**2, axis=2))
+        sums = (to_numpy(xp.sum(part, axis=0)) for part in parts)
+        return Sums((float(rows.shape[0]), *sums))
 
     # Gradients of a block, and its kernel with the basis, fit the budget of a thread.
     d, engine = X.shape[1], basis.engine
@@ -109,7 +85,7 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     return engine.sum_rows(of_block, n, int(np.clip(room, 1, engine.stream_block)))
 
 
-def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
+def permuted_sums(expansion: KernelExpansion, X: Any) -> Sums:
     """The same for changes of scores when a column is taken from another row.
 
     For columns that no gradient is known of, such as categories; these have no direction.
@@ -123,7 +99,7 @@ def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
         X[:, j] = column
     size = np.array([np.abs(change).sum(axis=0) for change in changes])
     length = np.array([np.linalg.norm(change, axis=1).sum() for change in changes])
-    return GradientSums(float(len(X)), np.zeros_like(size), size, length)
+    return Sums((float(len(X)), np.zeros_like(size), size, length))
 
 
 def gradients(basis: Basis, X: Any, W: Any) -> Any:
@@ -143,8 +119,6 @@ def gradients(basis: Basis, X: Any, W: Any) -> Any:
         # Rows themselves, or rows of unit length for the cosine.
         constant = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
         return unit_gradient(X, W) if isinstance(kernel, Cosine) else constant
-    if isinstance(basis, GramBasis):
-        basis = basis.here()
     points = basis.points
     if points is None:
         raise ValueError(
@@ -222,16 +196,13 @@ class Attribution(Shown):
     n_rows: int
 
     @classmethod
-    def of(
-        cls, sums: GradientSums, scale: np.ndarray, columns: Any, components: Any
-    ) -> "Attribution":
-        """Averages of sums."""
-        size = sums.absolute / sums.count * scale[:, None]
-        signed = sums.signed / sums.count * scale[:, None]
-        direction = np.divide(signed, size, out=np.zeros_like(size), where=size > 0)
-        overall = sums.length / sums.count * scale
-        names = tuple(str(name) for name in columns), tuple(str(name) for name in components)
-        return cls(*names, size, direction, overall, scale, int(sums.count))
+    def of(cls, sums: Sums, scale: np.ndarray, columns: Any, components: Any) -> "Attribution":
+        """Averages of the sums of `gradient_sums`."""
+        count, signed, absolute, length = sums.parts
+        size = absolute / count * scale[:, None]
+        direction = np.divide(signed, absolute, out=np.zeros_like(size), where=size > 0)
+        names = tuple(map(str, columns)), tuple(map(str, components))
+        return cls(*names, size, direction, length / count * scale, scale, int(count))
 
     def order(self, component: int | None = None) -> np.ndarray:
         """Numbers of the columns, the one that drives most first; of all components for None."""
