@@ -43,7 +43,7 @@ from .distances import (
     EuclideanDistance,
     LiftedDistance,
     check_entries,
-    check_landmark_block,
+    check_matrix,
     landmark_count,
 )
 
@@ -109,10 +109,9 @@ class Spectrum:
 
     def goodness_of_fit(self, values: np.ndarray) -> tuple[float, float]:
         """Sum of the fitted eigenvalues over that of |l|, and over that of the positive ones."""
-        positive = (self.absolute + self.total) / 2
-        share = float(np.sum(values)) / np.maximum([self.absolute, positive], TINY)
-        first, second = np.minimum(share, 1.0)
-        return float(first), float(second)
+        positive, fitted = (self.absolute + self.total) / 2, float(np.sum(values))
+        first, second = (min(fitted / max(of, TINY), 1.0) for of in (self.absolute, positive))
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -568,7 +567,7 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
     engine, rows, n = task.engine, task.rows, count_of(task.rows)
     p = None if task.count_asked is None else min(task.count_asked, n)
     D = np.asarray(distance(marks.chosen, marks.anchors), dtype=float)
-    check_landmark_block(D)
+    check_matrix(D)
     D, constant = (D + D.T) / 2, 0.0
     if p is None or correction is not None:
         values = eigvalsh(double_centered(D))[::-1]
