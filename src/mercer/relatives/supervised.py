@@ -37,11 +37,8 @@ def indicators(columns: list) -> np.ndarray:
 
     `columns` holds the labels of each column and the number of that of each row, by `np.unique`.
     """
-    sizes, n = [len(labels) for labels, _ in columns], len(columns[0][1])
-    P = np.zeros((n, sum(sizes)))
-    for start, (_, codes) in zip(np.cumsum([0, *sizes]), columns, strict=False):
-        P[np.arange(n), start + codes.ravel()] = 1.0
-    return P
+    parts = [codes.reshape(-1, 1) == np.arange(len(labels)) for labels, codes in columns]
+    return np.hstack(parts).astype(float)
 
 
 def root_of(L: np.ndarray) -> np.ndarray:

@@ -115,20 +115,14 @@ class Screen:
         self.engine, self.sparse = engine, is_sparse(Z)
         self.Z = Z if self.sparse else engine.place(Z)
         self.first_precision = np.float64 if self.sparse else np.float32
-        self.origin, self.unit = 0.0, 1.0
-        m = Z.shape[0]
+        self.origin, self.unit, m = 0.0, 1.0, Z.shape[0]
+        blocks = row_blocks(m, engine.stream_block)
         if not self.sparse:
             xp = array_namespace(self.Z[:1])
-            blocks = (self.Z[block] for block in row_blocks(m, engine.stream_block))
-            self.origin = sum(xp.sum(wide(block), axis=0) / m for block in blocks)
+            self.origin = sum(xp.sum(wide(self.Z[block]), axis=0) / m for block in blocks)
         #: The largest norm; tiles are of rows in its units, so that their squares are in range.
-        self.unit = (
-            max(
-                float(self.lengths(self.scaled(self.Z[block])).max())
-                for block in row_blocks(m, engine.stream_block)
-            )
-            or 1.0
-        )
+        self.unit = max(float(self.lengths(self.scaled(self.Z[block])).max()) for block in blocks)
+        self.unit = self.unit or 1.0
 
     def nearest(self, X: Array, k: int, dtype):
         """`nearest` of the module, and a mask of the rows whose neighbors are certain."""
