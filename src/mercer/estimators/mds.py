@@ -392,7 +392,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             distance = distances.BlockDistance(self.dissimilarity)
         else:
             sample = X if marks is None else marks.chosen
-            summed = scaling.PlacedMoments(task.engine)
+            summed = scaling.moments_of_rows(rows.shape[1], task.engine)
             moments = partial(rows.sum, summed, "summing moments", again=True)
             distance = distances.make_distance(self._metric(), self.metric_params, sample, moments)
         if not matrix:

@@ -23,19 +23,18 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
-from ..bases import PrecomputedBasis
-from ..bases.points import PointBasis
+from ..bases import ColumnBasis, PointBasis, PrecomputedBasis, Whitening
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import Certificate, Rounding, certify
 from ..fitting.expansion import OfExpansion
 from ..fitting.functions import CountOf, SurveyOf, Together, sampled_numbers
-from ..fitting.moments import Moments, RowFunction
+from ..fitting.moments import Moments, MomentsOf, RowFunction
 from ..fitting.problems import EPS, Problem, roundings_of
 from ..fitting.task import WITNESS
-from ..kernels import Kernel, Precomputed, SquaredDistance
-from ..kernels.base import dense_rows, on_host
+from ..kernels import Kernel, Linear, Precomputed, SquaredDistance
+from ..kernels.base import dense_rows
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers.base import orthonormal_against, small_eigh
@@ -65,7 +64,7 @@ DENSE_ROWS = 1000
 FEW = 8
 # Points up to which the fit is measured on all pairs, and the sample beyond.
 ALL_PAIRS_ROWS, SAMPLE_ROWS, SAMPLE_COLUMNS = 2000, 1000, 2000
-# The most rows of a streamed block.
+# The most rows of the matrix that are read at once.
 STREAM_ROWS = 2048
 TINY = 1e-300
 
@@ -203,11 +202,9 @@ class Placing:
 
     def coordinates(self, rows: Any) -> np.ndarray:
         """Coordinates of any number of rows, block by block."""
-        rows = dense_rows(rows)
-        (n, d), engine = rows.shape, self.basis.engine
-        width = d if isinstance(self.map, LinearMap) else 4 * self.basis.size
-        Y = np.empty((n, self.map.size))
-        engine.map_rows(lambda block: self(rows[block]), n, block_rows(engine, width), Y)
+        rows, basis = dense_rows(rows), self.basis
+        Y, step = np.empty((rows.shape[0], self.map.size)), basis.product_rows(rows)
+        basis.engine.map_rows(lambda block: self(rows[block]), len(Y), step, Y)
         return Y
 
     def of_rows(self) -> OfExpansion:
@@ -218,27 +215,25 @@ class Placing:
 
 @dataclass(frozen=True)
 class PlacedMoments(RowFunction):
-    """Moments of the coordinates of rows; of the rows themselves where no map is given."""
+    """Moments of the coordinates of rows."""
 
-    engine: Any
-    placing: Placing | None = None
+    placing: Placing
 
     def moved(self, engine):
-        placing = self.placing
-        if placing is not None:
-            placing = replace(placing, basis=placing.basis.moved(engine))
-        return PlacedMoments(engine, placing)
+        return PlacedMoments(replace(self.placing, basis=self.placing.basis.moved(engine)))
 
     def __call__(self, rows, first):
-        (n, d), placing = rows.shape, self.placing
+        placing, basis = self.placing, self.placing.basis
 
         def moments(block):
-            if placing is None:
-                return Moments.of_blocks([on_host(rows[block], dense=True)])
             return Moments.of_blocks([placing(dense_rows(rows[block]))])
 
-        width = d if placing is None else d + 4 * placing.basis.size
-        return self.engine.sum_rows(moments, n, block_rows(self.engine, width))
+        return basis.engine.sum_rows(moments, rows.shape[0], basis.product_rows(rows))
+
+
+def moments_of_rows(d: int, engine: Any) -> MomentsOf:
+    """Moments of the rows themselves, as a function of rows."""
+    return MomentsOf(ColumnBasis(Linear(), d, engine), Whitening(d))
 
 
 @dataclass(frozen=True)
@@ -324,7 +319,8 @@ class ScalingProblem(Problem):
     @cached_property
     def square(self) -> float:
         """The sum of all squared eigenvalues, without the constant; one reading of the matrix."""
-        n, c, square, step = self.size, self.constant, 0.0, block_rows(self.engine, self.size)
+        n, c, square = self.size, self.constant, 0.0
+        step = max(1, min(STREAM_ROWS, self.engine.memory // (24 * n)))
         for start in range(0, n, step):
             B = self.operator.rows(np.arange(start, min(start + step, n)))
             square += float(np.vdot(B, B))
@@ -382,8 +378,8 @@ class EuclideanProblem(ScalingProblem):
         if d > n:
             Q = (X - mean).T @ Q
             Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
-        Y, place = np.empty((n, Q.shape[1])), LinearMap(mean, Q * (pairs.values > 0))
-        self.engine.map_rows(lambda block: place(X[block]), n, block_rows(self.engine, d), Y)
+        place = LinearMap(mean, Q * (pairs.values > 0))
+        Y = Placing.of(place, None, mean[None], self.engine).coordinates(X)
         total = float(np.trace(self.operator.A))
         # Rows are rounded as they are, and added up about their mean.
         far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
@@ -550,7 +546,7 @@ def scaling_problem(task, distance, correction) -> ScalingProblem:
         operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
         problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
         return problem if correction is None else problem.lifted(task.tol)
-    moments = task.rows.sum(PlacedMoments(engine))
+    moments = task.rows.sum(moments_of_rows(d, engine))
     G = moments.scatter
     if d > n:
         G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
@@ -583,7 +579,7 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
     if task.array is not None and 8 * n * place.size <= engine.memory:
         Y = first.coordinates(task.array)
     if Y is None:
-        moments = rows.sum(PlacedMoments(engine, first), "summing moments", again=True)
+        moments = rows.sum(PlacedMoments(first), "summing moments", again=True)
     else:
         moments = Moments.of_blocks([Y.copy()])
     parts = {"distance": distance, "dimensions": p, "moments": moments, "basis": first.basis}
@@ -700,11 +696,6 @@ def fewest(values, share: float, square: float) -> int:
     positive = positive_part(values)
     count = 1 + int(np.sum(np.cumsum(np.square(positive)) <= share * square))
     return count if positive.all() else max(1, min(count, int(np.count_nonzero(positive))))
-
-
-def block_rows(engine, width: int) -> int:
-    """Rows of `width` numbers that leave every thread inside the budget."""
-    return min(max(engine.memory // (24 * engine.threads * width), 1), STREAM_ROWS)
 
 
 def double_centered(D) -> np.ndarray:
