@@ -414,8 +414,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             "least_eigenvalue_": spectrum.least,
             "negative_share_": spectrum.negative_share,
             "correction_constant_": problem.constant,
-            "landmark_indices_": problem.index,
-            "_anchors": problem.anchors,
+            "landmark_indices_": problem.marks.index,
+            "_anchors": problem.marks.anchors,
             "_distance": problem.distance,
         }
 

@@ -277,18 +277,14 @@ class ScalingProblem(Problem):
     ----------
     n_rows : int
         Rows that a plan is made for.
+    task : FitTask
+        Its array are all points, where they are one array.
     distance : callable
         ``distance(rows, columns)`` between two blocks of points, with its additive constant.
-    points : array or None
-        All points, where they are one array.
-    anchors : array
-        Those that distances are taken to: all, or the landmarks.
-    index : array of int or None
-        Row numbers of the landmarks.
+    marks : Marks
+        The landmarks; without any all points.
     dimensions : int or None
         None where they are asked for by their share of the squared eigenvalues.
-    engine : LocalEngine
-    rng : numpy.random.Generator
     constant : float
         What `distance` adds to half of the squares.
     """
@@ -296,13 +292,10 @@ class ScalingProblem(Problem):
     operator: Any
     basis: Any
     n_rows: int
+    task: Any
     distance: Any
-    points: Any
-    anchors: np.ndarray
-    index: np.ndarray | None
+    marks: "Marks"
     dimensions: int | None
-    engine: Any
-    rng: np.random.Generator
     constant: float = 0.0
 
     def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
@@ -320,7 +313,7 @@ class ScalingProblem(Problem):
     def square(self) -> float:
         """The sum of all squared eigenvalues, without the constant; one reading of the matrix."""
         n, c, square = self.size, self.constant, 0.0
-        step = max(1, min(STREAM_ROWS, self.engine.memory // (24 * n)))
+        step = max(1, min(STREAM_ROWS, self.task.engine.memory // (24 * n)))
         for start in range(0, n, step):
             B = self.operator.rows(np.arange(start, min(start + step, n)))
             square += float(np.vdot(B, B))
@@ -348,11 +341,11 @@ class ScalingProblem(Problem):
 
     def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
         """Strain and stress-1, on all pairs or a sample of them; see `misfit`."""
-        n, points = len(self.points), self.points
-        width = judged(self.engine, n)
+        points, n = self.task.array, len(self.task.array)
+        width = judged(self.task.engine, n)
         if n <= min(ALL_PAIRS_ROWS, width):
             return misfit(distances_of(self.distance, points, points), Y, Y, n)
-        rng = deepcopy(self.rng)  # the same sample each time
+        rng = deepcopy(self.task.rng)  # the same sample each time
         columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
         rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
         D = distances_of(self.distance, some_of(points, columns), some_of(points, rows))
@@ -374,12 +367,13 @@ class EuclideanProblem(ScalingProblem):
     moments: Moments
 
     def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
-        X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
+        X, mean, Q = self.task.array, self.moments.mean, pairs.vectors
+        n, d = X.shape
         if d > n:
             Q = (X - mean).T @ Q
             Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
         place = LinearMap(mean, Q * (pairs.values > 0))
-        Y = Placing.of(place, None, mean[None], self.engine).coordinates(X)
+        Y = Placing.of(place, None, mean[None], self.task.engine).coordinates(X)
         total = float(np.trace(self.operator.A))
         # Rows are rounded as they are, and added up about their mean.
         far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
@@ -407,7 +401,7 @@ class TiledProblem(ScalingProblem):
     def count_to_find(self, r: int) -> int:
         """All of few points, so that the whole spectrum is known."""
         n = self.size
-        every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.engine.memory)
+        every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.task.engine.memory)
         return n if every else r
 
     def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
@@ -431,17 +425,18 @@ class TiledProblem(ScalingProblem):
         certificate = certify(pairs, n, float(operator.diagonal().sum()), rounding)
         return DistanceMap(A, offset), Y, pairs.spectrum, certificate
 
-    def lifted(self, tol: float) -> "TiledProblem":
+    def lifted(self) -> "TiledProblem":
         """The problem with the least constant on the squares that makes distances Euclidean."""
-        with self.session() as operator, self.engine.single_blas():
+        task = self.task
+        with self.session() as operator, task.engine.single_blas():
             if self.size <= DENSE_ROWS:
                 constant = -float(eigvalsh(operator.to_dense())[0])
             else:
-                pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, self.rng, tol)
+                pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, task.rng, task.tol)
                 constant = float(pairs.values[0] + pairs.residuals[0])
         mean = 2 * float(self.operator.diagonal().mean())
         distance = with_constant(self.distance, constant, mean)
-        matrix = self.points, self.engine, self.rng, self.dimensions
+        matrix = task.array, task.engine, task.rng, self.dimensions
         operator = DoubleCentered.of_distance(distance, *matrix)
         lifted = {"distance": distance, "constant": distance.constant}
         return replace(self, operator=operator, basis=operator.basis, **lifted)
@@ -462,8 +457,6 @@ class LandmarkProblem(ScalingProblem):
         Of these.
     between : array of shape (m, m)
         Distances between the landmarks.
-    judges : array
-        Uniform points on which the fit is measured.
     """
 
     first: Placing
@@ -471,7 +464,6 @@ class LandmarkProblem(ScalingProblem):
     coordinates: np.ndarray | None
     moments: Moments
     between: np.ndarray
-    judges: Any
 
     def count_to_find(self, r: int) -> int:
         return self.size
@@ -487,7 +479,7 @@ class LandmarkProblem(ScalingProblem):
             Y: Any = (self.coordinates - moments.mean) @ Q
         else:
             placing = replace(self.first, map=place)
-            Y = None if self.points is None else placing.coordinates(self.points)
+            Y = None if self.task.array is None else placing.coordinates(self.task.array)
         # The landmarks' spectrum on the scale of all points, whose positive part is known.
         squares = np.square(first.weights).sum(axis=0)
         used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
@@ -502,7 +494,7 @@ class LandmarkProblem(ScalingProblem):
         return place(self.between)
 
     def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
-        D = np.asarray(self.distance(self.judges, self.anchors), dtype=float)
+        D = np.asarray(self.distance(self.marks.judges, self.marks.anchors), dtype=float)
         placed, Z = place(D), place(self.between[:SAMPLE_ROWS])
         return misfit(D[:, :SAMPLE_ROWS], placed, Z, self.n_rows)
 
@@ -540,12 +532,12 @@ def scaling_problem(task, distance, correction) -> ScalingProblem:
     """
     points, engine, (n, d) = task.array, task.engine, task.array.shape
     asked = None if task.count_asked is None else min(task.count_asked, n)
-    parts: dict = {"points": points, "anchors": points, "index": None, "rng": task.rng}
-    parts |= {"distance": distance, "dimensions": asked, "engine": engine}
+    parts: dict = {"task": task, "distance": distance, "dimensions": asked}
+    parts["marks"] = Marks(points, points, None, None)
     if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
         operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
         problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
-        return problem if correction is None else problem.lifted(task.tol)
+        return problem if correction is None else problem.lifted()
     moments = task.rows.sum(moments_of_rows(d, engine))
     G = moments.scatter
     if d > n:
@@ -584,9 +576,8 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
         moments = Moments.of_blocks([Y.copy()])
     parts = {"distance": distance, "dimensions": p, "moments": moments, "basis": first.basis}
     parts |= {"operator": DenseOperator(moments.scatter), "n_rows": n, "coordinates": Y}
-    parts |= {"points": task.array, "engine": engine, "rng": task.rng, "constant": constant}
-    parts |= {"anchors": marks.anchors, "index": marks.index, "judges": marks.judges}
-    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum, between=D)
+    parts |= {"task": task, "marks": marks, "constant": constant, "between": D}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum)
 
 
 @dataclass(frozen=True)
@@ -600,8 +591,8 @@ class Marks:
         two numberings of a matrix of distances to landmarks alone.
     index : array of int or None
         Their numbers among all rows, where rows have numbers.
-    judges : array
-        Uniform points on which the fit is measured.
+    judges : array or None
+        Uniform points on which the fit by landmarks is measured.
     """
 
     chosen: Any

@@ -228,17 +228,12 @@ class Attribution(Shown):
 
     def table(self, count: int = SHOWN) -> tuple[list[str], list[list[str]]]:
         """Head and rows: for each component its first columns, with a sign where it has one."""
-        shown = min(count, len(self.columns))
-        heads = ["component", *(f"{i + 1}." for i in range(shown))]
+        heads = ["component", *(f"{i + 1}." for i in range(min(count, len(self.columns))))]
         rows = [["all", *(f"{name} {value:.3g}" for name, value in self.top(None, count))]]
+        signs = np.select([self.direction > 0.5, self.direction < -0.5], ["+", "-"], "±")
         for j in range(len(self.components)):
-            top, direction = self.order(j)[:count], self.direction[:, j]
-            signs = (
-                "+" if direction[i] > 0.5 else "-" if direction[i] < -0.5 else "±" for i in top
-            )
-            named = zip(top, signs, strict=True)
-            cells = (f"{self.columns[i]} {s}{self.size[i, j]:.3g}" for i, s in named)
-            rows.append([str(j + 1), *cells])
+            named = ((self.columns[i], signs[i, j], self.size[i, j]) for i in self.order(j)[:count])
+            rows.append([str(j + 1), *(f"{name} {sign}{size:.3g}" for name, sign, size in named)])
         return heads, rows
 
     def sentence(self) -> str:

@@ -273,9 +273,9 @@ class SupervisedGram(Supervised):
         else:
             U = on_device_of(pairs.vectors, self.product)
             V, products = inner.vectors(self.root.factor) @ U, self.product @ U
-        positive = pairs.values > 0
-        over = np.where(positive, 1 / np.sqrt(np.where(positive, pairs.values, 1.0)), 0.0)
-        S = to_numpy(products).astype(float) * over
+        roots = np.sqrt(np.maximum(pairs.values, 0.0))
+        S = to_numpy(products).astype(float)
+        S = np.divide(S, roots, out=np.zeros(S.shape), where=roots > 0)
         variances = np.sum(S**2, axis=0)
         if self.inner.weights is not None:
             roots = np.sqrt(self.inner.weights)[:, None]

@@ -19,7 +19,7 @@ from ..fitting.problems import EPS
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
 from ..solvers.base import qr, rayleigh_ritz, ritz_evidence, silent
-from .neighbors import Screen, nearest, neighbors_of_all
+from .neighbors import Screen, nearest
 
 # Rows of given distances that are sorted at once.
 BLOCK_ROWS = 1024
@@ -53,21 +53,8 @@ class NeighborGraph:
     local: bool = False
 
     @classmethod
-    def of(
-        cls, X: Array, n_neighbors: int, engine: TiledEngine, way: str, local: bool
-    ) -> "NeighborGraph":
-        """The graph of the rows of X, whose neighbors are found in a `search_way`."""
-        index, distances = neighbors_of_all(X, n_neighbors, engine, way)
-        return cls.tied(distance_matrix(index, distances, X.shape[0]), local, X)
-
-    @classmethod
-    def given(cls, D: Array, n_neighbors: int | None, local: bool) -> "NeighborGraph":
-        """The graph of distances D (n, n): of so many neighbors, or of all in a sparse one."""
-        return cls.tied(nearest_given(D, n_neighbors), local, None)
-
-    @classmethod
-    def tied(cls, D: sparse.csr_matrix, local: bool, points: Array) -> "NeighborGraph":
-        """The graph of the distances of every row to its neighbors."""
+    def of(cls, D: sparse.csr_matrix, local: bool, points: Array = None) -> "NeighborGraph":
+        """The graph of the distances of every row to its neighbors, which are overwritten."""
         radii, counts = D.max(axis=1).toarray().ravel(), np.diff(D.indptr)
         D.data = weights(D.data, np.repeat(radii, counts), radii[D.indices], local)
         matrix = sparse.csr_matrix(D + D.T)
