@@ -567,9 +567,8 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
     place, spectrum = landmark_map(D, p)
     first = Placing.of(place, distance, marks.anchors, engine)
     # Distances may be expensive: each is computed once if the coordinates fit the budget.
-    Y = None
-    if task.array is not None and 8 * n * place.size <= engine.memory:
-        Y = first.coordinates(task.array)
+    fits = task.array is not None and 8 * n * place.size <= engine.memory
+    Y = first.coordinates(task.array) if fits else None
     if Y is None:
         moments = rows.sum(PlacedMoments(first), "summing moments", again=True)
     else:

@@ -11,13 +11,12 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import norm as sparse_norm
 from sklearn.neighbors import NearestNeighbors
 
 from .._packages import needed
 from ..compute import TiledEngine, array_namespace, is_sparse, match_sparsity, row_blocks, to_numpy
 from ..compute.arrays import Array
-from ..kernels.base import check_range
+from ..kernels.base import check_range, row_squares
 
 # Entries kept beyond k: fewer leave rows to double precision, more are measured for nothing.
 SPARE = 8
@@ -121,8 +120,8 @@ class Screen:
             xp = array_namespace(self.Z[:1])
             self.origin = sum(xp.sum(wide(self.Z[block]), axis=0) / m for block in blocks)
         #: The largest norm; tiles are of rows in its units, so that their squares are in range.
-        self.unit = max(float(self.lengths(self.scaled(self.Z[block])).max()) for block in blocks)
-        self.unit = self.unit or 1.0
+        squares = (float(row_squares(self.scaled(self.Z[block])).max()) for block in blocks)
+        self.unit = max(squares) ** 0.5 or 1.0
 
     def nearest(self, X: Array, k: int, dtype):
         """`nearest` of the module, and a mask of the rows whose neighbors are certain."""
@@ -135,7 +134,7 @@ class Screen:
             rows = self.scaled(part)
             values, kept = self._smallest(rows, keep, side, dtype)
             kept, distances[block] = self.ordered(part, kept, k)
-            norms = to_numpy(self.lengths(rows)) ** 2
+            norms = to_numpy(row_squares(rows))
             rounding = self._rounding(norms, dtype)
             farthest = (distances[block][:, -1] / self.unit) ** 2
             beyond = to_numpy(values[:, -1]) + norms - rounding >= farthest
@@ -153,7 +152,7 @@ class Screen:
         for block in row_blocks(X.shape[0], side):
             part = self._placed(X[block])
             rows = self.scaled(part)
-            norms = to_numpy(self.lengths(rows)) ** 2
+            norms = to_numpy(row_squares(rows))
             slack = self._rounding(norms, self.first_precision) - norms
             for tile, columns in self._tiles(rows, side, self.first_precision):
                 close = np.nonzero(to_numpy(tile) < limits[columns] + slack[:, None])
@@ -162,12 +161,6 @@ class Screen:
                 inside = exact < radii[j]
                 parts.append((i[inside] + block.start, j[inside], exact[inside]))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def lengths(self, rows) -> Array:
-        """Norms of rows, (b,)."""
-        if self.sparse:
-            return np.asarray(sparse_norm(rows, axis=1)).ravel()
-        return array_namespace(rows).linalg.vector_norm(rows, axis=1)
 
     def side(self, keep: int) -> int:
         """Rows and columns of a tile, with what is measured again, within the budget."""
@@ -203,14 +196,14 @@ class Screen:
         if self.sparse:
             for columns in row_blocks(Z.shape[0], side):
                 scaled = self.scaled(Z[columns])
-                yield (rows @ scaled.T).toarray() * -2.0 + self.lengths(scaled) ** 2, columns
+                yield (rows @ scaled.T).toarray() * -2.0 + row_squares(scaled), columns
             return
         xp = array_namespace(rows)
         kind = xp.float32 if dtype == np.float32 else xp.float64
         left = xp.asarray(xp.concat([-2.0 * rows, xp.ones_like(rows[:, :1])], axis=1), dtype=kind)
         for columns in row_blocks(Z.shape[0], side):
             scaled = self.scaled(Z[columns])
-            right = xp.concat([scaled, self.lengths(scaled)[:, None] ** 2], axis=1)
+            right = xp.concat([scaled, row_squares(scaled)[:, None]], axis=1)
             yield left @ xp.asarray(right, dtype=kind).T, columns
 
     def _smallest(self, rows, keep, side, dtype):
@@ -238,12 +231,10 @@ class Screen:
 
     def _measured(self, X, kept) -> np.ndarray:
         """Distances of rows of X to the rows of Z numbered `kept`, in double precision."""
-        X, Z = wide(self._placed(X)), wide(self.Z[kept.ravel()])
-        if self.sparse:
-            D = (X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - Z) / self.unit
-            return self.lengths(D).reshape(kept.shape) * self.unit
-        D = (Z.reshape(*kept.shape, -1) - X[:, None]) / self.unit
-        return to_numpy(array_namespace(D).linalg.vector_norm(D, axis=2)) * self.unit
+        D = wide(self._placed(X))[np.repeat(np.arange(X.shape[0]), kept.shape[1])]
+        D -= wide(self.Z[kept.ravel()])
+        D /= self.unit
+        return to_numpy(row_squares(D)).reshape(kept.shape) ** 0.5 * self.unit
 
 
 def wide(X) -> Array:
