@@ -31,8 +31,10 @@ computed once: an eigenproblem of a few dozen columns for each draw, and no kern
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from math import sqrt
 from numbers import Integral
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -149,9 +151,7 @@ def feature_gradients(features: Fourier | TensorSketch, X: Any, W: Any) -> Any:
         return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
     spectra, total = list(features.spectra(X)), 0.0
     for p in range(len(spectra)):
-        others = xp.ones_like(spectra[p])
-        for q, spectrum in enumerate(spectra):
-            others = others if q == p else others * spectrum
+        others = reduce(mul, spectra[:p] + spectra[p + 1 :], xp.ones_like(spectra[p]))
         signs, places = features.signs[p, :d] * float(features.scale), features.columns[p, :d]
         parts = [
             xp.fft.irfft(xp.conj(others) * xp.fft.rfft(W[:, b]), n=features.size, axis=1)

@@ -90,13 +90,7 @@ class NeighborGraph:
         A = sparse.csr_matrix(0.5 * (near + sparse.csr_matrix((back, (i, j)), shape)))
         # Rounding may put a training row on either side of a radius that it defines; and its own
         # neighbors do not say whose neighbor it is.
-        if Z is None:
-            same = at_zero & is_sparse(X)
-        elif is_sparse(X) or is_sparse(Z):
-            difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(Z[first]))
-            same = np.asarray(difference.sum(axis=1)).ravel() == 0
-        else:
-            same = (Z[first] == X).all(axis=1)
+        same = at_zero & (Z is not None or is_sparse(X))
         training, new = (sparse.diags(part.astype(float)) for part in (same, ~same))
         return training @ self.matrix[first] + new @ A
 
