@@ -143,8 +143,8 @@ def nearest_given(D, k: int | None, strict: bool = True) -> sparse.csr_matrix:
     """
     if not is_sparse(D):
         blocks = row_blocks(D.shape[0], BLOCK_ROWS)
-        parts = [np.argpartition(D[block], (k or 1) - 1, axis=1)[:, :k] for block in blocks]
-        index = np.concatenate(parts)
+        near = [np.argpartition(D[block], (k or 1) - 1, axis=1)[:, :k] for block in blocks]
+        index = np.concatenate(near)
         D = distance_matrix(index, np.take_along_axis(D, index, axis=1), D.shape[1])
     counts = np.diff(D.indptr)
     if strict and counts.min() < (k or 1):

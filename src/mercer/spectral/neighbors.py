@@ -8,7 +8,6 @@ with all others where even that loses the digits that matter.
 """
 
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -208,26 +207,22 @@ class Screen:
 
     def _smallest(self, rows, keep, side, dtype):
         """The `keep` smallest entries of every row, rising, and their columns, (b, keep)."""
-        values: Any = None
-        kept: Any = None
-        if self.engine.device is not None:
-            for tile, columns in self._tiles(rows, side, dtype):
-                xp = array_namespace(tile)
-                index = xp.arange(columns.start, columns.stop, device=tile.device)
-                index = xp.broadcast_to(index, tile.shape)
-                if values is not None:
-                    tile = xp.concat([values, tile], axis=1)
-                    index = xp.concat([kept, index], axis=1)
-                values, place = tile.topk(min(keep, tile.shape[1]), dim=1, largest=False)
-                kept = index.gather(1, place)
-            return values, to_numpy(kept)
-        from ..compute._numba import keep_smallest  # numba takes half a second to import
+        shape, tiles = (rows.shape[0], keep), self._tiles(rows, side, dtype)
+        values = self.engine.asarray(np.full(shape, np.inf, dtype))
+        kept = self.engine.asarray(np.zeros(shape, np.int64))
+        if self.engine.device is None:
+            from ..compute._numba import keep_smallest  # numba takes half a second to import
 
-        values = np.full((rows.shape[0], keep), np.inf, dtype)
-        kept = np.zeros(values.shape, np.int64)
-        for tile, columns in self._tiles(rows, side, dtype):
-            keep_smallest(tile, columns.start, values, kept)
-        return values, kept
+            for tile, columns in tiles:
+                keep_smallest(tile, columns.start, values, kept)
+            return values, kept
+        for tile, columns in tiles:
+            xp = array_namespace(tile)
+            index = xp.arange(columns.start, columns.stop, device=tile.device)
+            index = xp.concat([kept, xp.broadcast_to(index, tile.shape)], axis=1)
+            values, place = xp.concat([values, tile], axis=1).topk(keep, dim=1, largest=False)
+            kept = index.gather(1, place)
+        return values, to_numpy(kept)
 
     def _measured(self, X, kept) -> np.ndarray:
         """Distances of rows of X to the rows of Z numbered `kept`, in double precision."""
