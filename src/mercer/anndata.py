@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from .compute import is_sparse
 from .estimators import DiffusionMap, KernelPCA, SpectralEmbedding
@@ -56,10 +57,6 @@ def kernel_pca(
     rows, mask = rows_of(adata, layer, use_rep, mask_var)
     model = KernelPCA(n_components, **settings).fit(rows)
     adata.obsm[key_added] = np.asarray(model.transform(rows))
-    facts = {
-        "variance": model.explained_variance_,
-        "variance_ratio": model.explained_variance_ratio_,
-    }
     if attribute and use_rep is None:
         try:
             shares = np.asarray(model.attribute().size)
@@ -68,6 +65,8 @@ def kernel_pca(
         else:
             adata.varm[key_added] = np.zeros((adata.n_vars, shares.shape[1]))
             adata.varm[key_added][mask] = shares
+    variance, ratio = model.explained_variance_, model.explained_variance_ratio_
+    facts = {"variance": variance, "variance_ratio": ratio}
     note(adata, key_added, model, facts, layer, use_rep, mask)
     return model
 
@@ -112,7 +111,7 @@ def diffusion_map(
         The fitted model.
     """
     kind = DiffusionMap(n_components, density_power=density_power, **settings)
-    return embedded(adata, kind, neighbors_key, use, (layer, use_rep, mask_var), key_added)
+    return embedded(adata, kind, neighbors_key, use, layer, use_rep, mask_var, key_added)
 
 
 def spectral_embedding(
@@ -129,7 +128,7 @@ def spectral_embedding(
 ) -> SpectralEmbedding:
     """Laplacian eigenmap of cells, with parameters as of `diffusion_map`."""
     kind = SpectralEmbedding(n_components, **settings)
-    return embedded(adata, kind, neighbors_key, use, (layer, use_rep, mask_var), key_added)
+    return embedded(adata, kind, neighbors_key, use, layer, use_rep, mask_var, key_added)
 
 
 def transform(
@@ -171,7 +170,7 @@ def transform(
     adata.obsm[key_added or key] = np.asarray(model.transform(rows))
 
 
-def embedded(adata, model, neighbors_key, use, where, key_added) -> Any:
+def embedded(adata, model, neighbors_key, use, layer, use_rep, mask_var, key_added) -> Any:
     """A model fitted to the graph of an object, or to its cells, with its results written."""
     name = neighbors_key or "neighbors"
     root = adata.uns.get("iroot") if isinstance(model, DiffusionMap) else None
@@ -180,7 +179,6 @@ def embedded(adata, model, neighbors_key, use, where, key_added) -> Any:
     if use not in ("connectivities", "distances"):
         raise ValueError(f"use={use!r} must be 'connectivities' or 'distances'.")
     given = adata.uns.get(name, {}).get(f"{use}_key", use if name == "neighbors" else None)
-    layer, use_rep, mask_var = where
     mask = None
     if given in adata.obsp and layer is None and use_rep is None:
         graph = sparse.csr_matrix(adata.obsp[given], dtype=float)
@@ -204,29 +202,23 @@ def pseudotime(model: DiffusionMap, root: int) -> np.ndarray:
     Of cells in other pieces of the graph inf: no walk leads there. Those of the root's piece have
     all coordinates of its own.
     """
-    affinities, piece = model.affinity_matrix_, model.pieces_
-    inside = np.flatnonzero(piece == piece[root])
-    times = np.full(piece.size, np.inf)
+    piece = model.pieces_
+    inside, times = np.flatnonzero(piece == piece[root]), np.full(piece.size, np.inf)
+    times[inside] = 0.0
     if inside.size < piece.size:
-        count = min(model.n_components, inside.size - 1)
         tell(
             f"{piece.size - inside.size:,} of {piece.size:,} cells are in other pieces of the "
             "graph than the root, and their pseudotime is inf. Give more neighbors to join them."
         )
-        if not count:
-            times[inside] = 0.0
+        if inside.size == 1:
             return times
-        part = affinities[inside][:, inside]
-        alone = DiffusionMap(
-            count, density_power=model.density_power, random_state=0, affinity="precomputed"
-        )
-        model = alone.fit(part)
-        root = int(np.flatnonzero(inside == root)[0])
-    values = np.asarray(model.eigenvalues_)
+        part, count = model.affinity_matrix_[inside][:, inside], inside.size - 1
+        alone = clone(model).set_params(affinity="precomputed", random_state=0)
+        model = alone.set_params(n_components=min(model.n_components, count)).fit(part)
+        root = int(np.searchsorted(inside, root))
+    values, psi = np.asarray(model.eigenvalues_), np.array(model.embedding_)
     powers = np.abs(values) ** model.t
-    psi = np.divide(
-        model.embedding_, powers, out=np.zeros(model.embedding_.shape), where=powers > 0
-    )
+    np.divide(psi, powers, out=psi, where=powers > 0)
     steps = (psi - psi[root]) * (values / np.maximum(1 - values, np.finfo(float).eps))
     distances = np.sqrt(np.square(steps).sum(axis=1))
     times[inside] = distances / max(float(distances.max()), np.finfo(float).tiny)
@@ -238,14 +230,10 @@ def rows_of(adata, layer, use_rep, mask_var) -> tuple[Any, np.ndarray]:
     everything = np.ones(adata.n_vars, bool)
     if use_rep is not None:
         return cells_of(adata, layer, use_rep, None), everything
+    if isinstance(mask_var, str) and mask_var == "auto":
+        mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
     if isinstance(mask_var, str):
-        column = HIGHLY_VARIABLE if mask_var == "auto" else mask_var
-        if column in adata.var:
-            mask_var = adata.var[column].to_numpy()
-        elif mask_var == "auto":
-            mask_var = None
-        else:
-            raise ValueError(f"mask_var={mask_var!r} is no column of var.")
+        mask_var = slot(adata.var, "var", mask_var).to_numpy()
     mask = everything if mask_var is None else np.asarray(mask_var, dtype=bool)
     if mask.shape != everything.shape or not mask.any():
         raise ValueError(f"mask_var must choose some of {adata.n_vars:,} genes.")
@@ -287,10 +275,8 @@ def note(adata, key, model, facts, layer, use_rep, mask) -> None:
     """Eigenvalues, certificate and parameters in ``uns[key]``, as `write_h5ad` stores them."""
     params: dict[str, Any] = {"rows": "graph" if mask is None else "cells"}
     params |= {"layer": layer or "", "use_rep": use_rep or "", "plan": model.plan_.reason}
-    if mask is not None and use_rep is None:
-        params["genes"] = np.asarray(adata.var_names[mask], dtype=str)
-    else:
-        params["genes"] = np.empty(0, dtype=str)
+    genes = adata.var_names[mask] if mask is not None and use_rep is None else []
+    params["genes"] = np.asarray(genes, dtype=str)
     certificate = {
         name: np.asarray(value) if isinstance(value, list | tuple) else value
         for name, value in model.certificate_.to_dict().items()

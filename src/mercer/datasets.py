@@ -205,22 +205,18 @@ def make_plant(
         forms = [Z, np.tanh(1.5 * Z + shift), Z + (W**2 - 1) / 1.5, 1.3 * np.sin(1.3 * Z + shift)]
         return np.choose(kind, forms)
 
-    X = readings(ways, kind)
-    noise = 0.1 * rng.standard_normal((n, d))
+    X, noise = readings(ways, kind), 0.1 * rng.standard_normal((n, d))
     sensor = None if fault is None else int(rng.integers(d))
-    if sensor is not None:
+    if fault == "relation":
+        X[start:, sensor] = readings(others, (kind + 1) % 4)[start:, sensor]
+    elif fault in ("step", "drift"):
         since = np.arange(n) - start
+        growing = 2 * since / max(n - start, 1) if fault == "drift" else 1.0
         offset = size * X[:, sensor].std() * rng.choice([-1, 1])
-        if fault == "relation":
-            X[start:, sensor] = readings(others, (kind + 1) % 4)[start:, sensor]
-        X += noise
-        if fault == "stuck":
-            X[start:, sensor] = X[start, sensor]
-        elif fault != "relation":
-            growing = 2 * since / max(n - start, 1) if fault == "drift" else 1.0
-            X[:, sensor] += np.where(since >= 0, growing, 0.0) * offset
-    else:
-        X += noise
+        X[:, sensor] += np.where(since >= 0, growing, 0.0) * offset
+    X += noise
+    if fault == "stuck":
+        X[start:, sensor] = X[start, sensor]
     text = f"{d} sensors of plant {plant}, fault: {fault}."
     return Bunch(data=unit * X, start=start, sensor=sensor, DESCR=text)
 

@@ -178,7 +178,7 @@ def test_pseudotime_over_weak_ties(tie):
 
 def test_what_is_not_there():
     adata, _, _ = drawn(0)
-    with pytest.raises(ValueError, match="no column of var"):
+    with pytest.raises(ValueError, match=r"There is no 'best' in var"):
         cells.kernel_pca(adata, mask_var="best")
     with pytest.raises(ValueError, match="There is no graph 'mine' in obsp"):
         cells.diffusion_map(adata, neighbors_key="mine")

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from mercer import DiffusionMap, SpectralClustering, SpectralEmbedding
 from mercer.compute import make_engine
 from mercer.exceptions import MercerWarning
-from mercer.spectral.graph import NeighborGraph
+from mercer.spectral.graph import NeighborGraph, nearest_given
 from mercer.spectral.neighbors import Screen, nearest, neighbors_of_all, search_way
 
 
@@ -112,7 +112,7 @@ def test_local_weights(trial, tmp_path):
     np.testing.assert_array_equal(loaded.predict(new), model.predict(new))
     # A new row has the ties that it would have in the graph with it.
     x = new[:1]
-    both = NeighborGraph.of(np.vstack([X, x]), k + 1, make_engine(), "exact", True)
+    both = NeighborGraph.of(nearest_given(cdist(*2 * (np.vstack([X, x]),)), k + 1), True)
     d = cdist(x, X)[0]
     R = np.sort(d)[k - 1]
     expected = 0.5 * np.exp(-(d**2) / (R * r)) * ((d <= R).astype(float) + (d < r))

@@ -19,8 +19,14 @@ from ..kernels.base import check_range
 from ..rows import Rows, in_memory, like_of
 from ..solvers import Solver
 from ..spectral import problems
-from ..spectral.graph import GraphArpack, NeighborGraph, given_neighbors
-from ..spectral.neighbors import search_way
+from ..spectral.graph import (
+    GraphArpack,
+    NeighborGraph,
+    distance_matrix,
+    given_neighbors,
+    nearest_given,
+)
+from ..spectral.neighbors import neighbors_of_all, search_way
 from ._checks import AT_LEAST_1, AUTO, SEARCHES, StrOptions, check_gram
 from ._door import Door, Fitted, kept, not_saved
 
@@ -280,7 +286,7 @@ class SpectralInput(Door):
         if given and X.shape[0] and (X.data if is_sparse(X) else X).min(initial=0) < 0:
             raise ValueError("Distances must not be negative. Pass distances, not similarities.")
         if given and is_sparse(X) and self.n_neighbors == "auto":
-            self.graph_ = NeighborGraph.given(X, None, local)
+            self.graph_ = NeighborGraph.of(nearest_given(X, None), local)
             return self.graph_.matrix
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
@@ -290,11 +296,12 @@ class SpectralInput(Door):
                 raise over
             tell(f"{most:,} neighbors are used: {over}")
         if given:
-            self.graph_ = NeighborGraph.given(X, min(k, most), local)
+            self.graph_ = NeighborGraph.of(nearest_given(X, min(k, most)), local)
         else:
             search = self._search_engine()
             way, self._searched = search_way(X, self.neighbor_search, search)
-            self.graph_ = NeighborGraph.of(X, min(k, most), search, way, local)
+            D = distance_matrix(*neighbors_of_all(X, min(k, most), search, way), n)
+            self.graph_ = NeighborGraph.of(D, local, X)
         return self.graph_.matrix
 
     def _check_counts(self, n: int) -> None:

@@ -382,7 +382,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             distance = distances.BlockDistance(self.dissimilarity)
         else:
             sample = X if marks is None else marks.chosen
-            summed = scaling.PlacedMoments(task.engine)
+            summed = scaling.moments_of_rows(rows.shape[1], task.engine)
             moments = partial(rows.sum, summed, "summing moments", again=True)
             distance = distances.make_distance(self._metric(), self.metric_params, sample, moments)
         if not matrix:
@@ -404,8 +404,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             "least_eigenvalue_": spectrum.least,
             "negative_share_": spectrum.negative_share,
             "correction_constant_": problem.constant,
-            "landmark_indices_": problem.index,
-            "_anchors": problem.anchors,
+            "landmark_indices_": problem.marks.index,
+            "_anchors": problem.marks.anchors,
             "_distance": problem.distance,
         }
 

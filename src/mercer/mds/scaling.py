@@ -23,19 +23,18 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
-from ..bases import PrecomputedBasis
-from ..bases.points import PointBasis
+from ..bases import ColumnBasis, PointBasis, PrecomputedBasis, Whitening
 from ..compute.arrays import some_of
 from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import Certificate, Rounding, certify
 from ..fitting.expansion import OfExpansion
 from ..fitting.functions import CountOf, SurveyOf, Together, sampled_numbers
-from ..fitting.moments import Moments, RowFunction
+from ..fitting.moments import Moments, MomentsOf, RowFunction
 from ..fitting.problems import EPS, Problem, roundings_of
 from ..fitting.task import WITNESS
-from ..kernels import Kernel, Precomputed, SquaredDistance
-from ..kernels.base import dense_rows, on_host
+from ..kernels import Kernel, Linear, Precomputed, SquaredDistance
+from ..kernels.base import dense_rows
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers.base import orthonormal_against, small_eigh
@@ -43,7 +42,7 @@ from .distances import (
     EuclideanDistance,
     LiftedDistance,
     check_entries,
-    check_landmark_block,
+    check_matrix,
     landmark_count,
 )
 
@@ -65,7 +64,7 @@ DENSE_ROWS = 1000
 FEW = 8
 # Points up to which the fit is measured on all pairs, and the sample beyond.
 ALL_PAIRS_ROWS, SAMPLE_ROWS, SAMPLE_COLUMNS = 2000, 1000, 2000
-# The most rows of a streamed block.
+# The most rows of the matrix that are read at once.
 STREAM_ROWS = 2048
 TINY = 1e-300
 
@@ -109,10 +108,9 @@ class Spectrum:
 
     def goodness_of_fit(self, values: np.ndarray) -> tuple[float, float]:
         """Sum of the fitted eigenvalues over that of |l|, and over that of the positive ones."""
-        positive = (self.absolute + self.total) / 2
-        share = float(np.sum(values)) / np.maximum([self.absolute, positive], TINY)
-        first, second = np.minimum(share, 1.0)
-        return float(first), float(second)
+        positive, fitted = (self.absolute + self.total) / 2, float(np.sum(values))
+        first, second = (min(fitted / max(of, TINY), 1.0) for of in (self.absolute, positive))
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -204,11 +202,9 @@ class Placing:
 
     def coordinates(self, rows: Any) -> np.ndarray:
         """Coordinates of any number of rows, block by block."""
-        rows = dense_rows(rows)
-        (n, d), engine = rows.shape, self.basis.engine
-        width = d if isinstance(self.map, LinearMap) else 4 * self.basis.size
-        Y = np.empty((n, self.map.size))
-        engine.map_rows(lambda block: self(rows[block]), n, block_rows(engine, width), Y)
+        rows, basis = dense_rows(rows), self.basis
+        Y, step = np.empty((rows.shape[0], self.map.size)), basis.product_rows(rows)
+        basis.engine.map_rows(lambda block: self(rows[block]), len(Y), step, Y)
         return Y
 
     def of_rows(self) -> OfExpansion:
@@ -219,27 +215,25 @@ class Placing:
 
 @dataclass(frozen=True)
 class PlacedMoments(RowFunction):
-    """Moments of the coordinates of rows; of the rows themselves where no map is given."""
+    """Moments of the coordinates of rows."""
 
-    engine: Any
-    placing: Placing | None = None
+    placing: Placing
 
     def moved(self, engine):
-        placing = self.placing
-        if placing is not None:
-            placing = replace(placing, basis=placing.basis.moved(engine))
-        return PlacedMoments(engine, placing)
+        return PlacedMoments(replace(self.placing, basis=self.placing.basis.moved(engine)))
 
     def __call__(self, rows, first):
-        (n, d), placing = rows.shape, self.placing
+        placing, basis = self.placing, self.placing.basis
 
         def moments(block):
-            if placing is None:
-                return Moments.of_blocks([on_host(rows[block], dense=True)])
             return Moments.of_blocks([placing(dense_rows(rows[block]))])
 
-        width = d if placing is None else d + 4 * placing.basis.size
-        return self.engine.sum_rows(moments, n, block_rows(self.engine, width))
+        return basis.engine.sum_rows(moments, rows.shape[0], basis.product_rows(rows))
+
+
+def moments_of_rows(d: int, engine: Any) -> MomentsOf:
+    """Moments of the rows themselves, as a function of rows."""
+    return MomentsOf(ColumnBasis(Linear(), d, engine), Whitening(d))
 
 
 @dataclass(frozen=True)
@@ -283,18 +277,14 @@ class ScalingProblem(Problem):
     ----------
     n_rows : int
         Rows that a plan is made for.
+    task : FitTask
+        Its array are all points, where they are one array.
     distance : callable
         ``distance(rows, columns)`` between two blocks of points, with its additive constant.
-    points : array or None
-        All points, where they are one array.
-    anchors : array
-        Those that distances are taken to: all, or the landmarks.
-    index : array of int or None
-        Row numbers of the landmarks.
+    marks : Marks
+        The landmarks; without any all points.
     dimensions : int or None
         None where they are asked for by their share of the squared eigenvalues.
-    engine : LocalEngine
-    rng : numpy.random.Generator
     constant : float
         What `distance` adds to half of the squares.
     """
@@ -302,13 +292,10 @@ class ScalingProblem(Problem):
     operator: Any
     basis: Any
     n_rows: int
+    task: Any
     distance: Any
-    points: Any
-    anchors: np.ndarray
-    index: np.ndarray | None
+    marks: "Marks"
     dimensions: int | None
-    engine: Any
-    rng: np.random.Generator
     constant: float = 0.0
 
     def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
@@ -325,7 +312,8 @@ class ScalingProblem(Problem):
     @cached_property
     def square(self) -> float:
         """The sum of all squared eigenvalues, without the constant; one reading of the matrix."""
-        n, c, square, step = self.size, self.constant, 0.0, block_rows(self.engine, self.size)
+        n, c, square = self.size, self.constant, 0.0
+        step = max(1, min(STREAM_ROWS, self.task.engine.memory // (24 * n)))
         for start in range(0, n, step):
             B = self.operator.rows(np.arange(start, min(start + step, n)))
             square += float(np.vdot(B, B))
@@ -353,11 +341,11 @@ class ScalingProblem(Problem):
 
     def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
         """Strain and stress-1, on all pairs or a sample of them; see `misfit`."""
-        n, points = len(self.points), self.points
-        width = judged(self.engine, n)
+        points, n = self.task.array, len(self.task.array)
+        width = judged(self.task.engine, n)
         if n <= min(ALL_PAIRS_ROWS, width):
             return misfit(distances_of(self.distance, points, points), Y, Y, n)
-        rng = deepcopy(self.rng)  # the same sample each time
+        rng = deepcopy(self.task.rng)  # the same sample each time
         columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
         rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
         D = distances_of(self.distance, some_of(points, columns), some_of(points, rows))
@@ -379,12 +367,13 @@ class EuclideanProblem(ScalingProblem):
     moments: Moments
 
     def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
-        X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
+        X, mean, Q = self.task.array, self.moments.mean, pairs.vectors
+        n, d = X.shape
         if d > n:
             Q = (X - mean).T @ Q
             Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
-        Y, place = np.empty((n, Q.shape[1])), LinearMap(mean, Q * (pairs.values > 0))
-        self.engine.map_rows(lambda block: place(X[block]), n, block_rows(self.engine, d), Y)
+        place = LinearMap(mean, Q * (pairs.values > 0))
+        Y = Placing.of(place, None, mean[None], self.task.engine).coordinates(X)
         total = float(np.trace(self.operator.A))
         # Rows are rounded as they are, and added up about their mean.
         far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
@@ -412,7 +401,7 @@ class TiledProblem(ScalingProblem):
     def count_to_find(self, r: int) -> int:
         """All of few points, so that the whole spectrum is known."""
         n = self.size
-        every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.engine.memory)
+        every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.task.engine.memory)
         return n if every else r
 
     def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
@@ -436,17 +425,18 @@ class TiledProblem(ScalingProblem):
         certificate = certify(pairs, n, float(operator.diagonal().sum()), rounding)
         return DistanceMap(A, offset), Y, pairs.spectrum, certificate
 
-    def lifted(self, tol: float) -> "TiledProblem":
+    def lifted(self) -> "TiledProblem":
         """The problem with the least constant on the squares that makes distances Euclidean."""
-        with self.session() as operator, self.engine.single_blas():
+        task = self.task
+        with self.session() as operator, task.engine.single_blas():
             if self.size <= DENSE_ROWS:
                 constant = -float(eigvalsh(operator.to_dense())[0])
             else:
-                pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, self.rng, tol)
+                pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, task.rng, task.tol)
                 constant = float(pairs.values[0] + pairs.residuals[0])
         mean = 2 * float(self.operator.diagonal().mean())
         distance = with_constant(self.distance, constant, mean)
-        matrix = self.points, self.engine, self.rng, self.dimensions
+        matrix = task.array, task.engine, task.rng, self.dimensions
         operator = DoubleCentered.of_distance(distance, *matrix)
         lifted = {"distance": distance, "constant": distance.constant}
         return replace(self, operator=operator, basis=operator.basis, **lifted)
@@ -467,8 +457,6 @@ class LandmarkProblem(ScalingProblem):
         Of these.
     between : array of shape (m, m)
         Distances between the landmarks.
-    judges : array
-        Uniform points on which the fit is measured.
     """
 
     first: Placing
@@ -476,7 +464,6 @@ class LandmarkProblem(ScalingProblem):
     coordinates: np.ndarray | None
     moments: Moments
     between: np.ndarray
-    judges: Any
 
     def count_to_find(self, r: int) -> int:
         return self.size
@@ -492,7 +479,7 @@ class LandmarkProblem(ScalingProblem):
             Y: Any = (self.coordinates - moments.mean) @ Q
         else:
             placing = replace(self.first, map=place)
-            Y = None if self.points is None else placing.coordinates(self.points)
+            Y = None if self.task.array is None else placing.coordinates(self.task.array)
         # The landmarks' spectrum on the scale of all points, whose positive part is known.
         squares = np.square(first.weights).sum(axis=0)
         used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
@@ -507,7 +494,7 @@ class LandmarkProblem(ScalingProblem):
         return place(self.between)
 
     def misfit(self, place: Any, Y: Any) -> tuple[float, float]:
-        D = np.asarray(self.distance(self.judges, self.anchors), dtype=float)
+        D = np.asarray(self.distance(self.marks.judges, self.marks.anchors), dtype=float)
         placed, Z = place(D), place(self.between[:SAMPLE_ROWS])
         return misfit(D[:, :SAMPLE_ROWS], placed, Z, self.n_rows)
 
@@ -545,13 +532,13 @@ def scaling_problem(task, distance, correction) -> ScalingProblem:
     """
     points, engine, (n, d) = task.array, task.engine, task.array.shape
     asked = None if task.count_asked is None else min(task.count_asked, n)
-    parts: dict = {"points": points, "anchors": points, "index": None, "rng": task.rng}
-    parts |= {"distance": distance, "dimensions": asked, "engine": engine}
+    parts: dict = {"task": task, "distance": distance, "dimensions": asked}
+    parts["marks"] = Marks(points, points, None, None)
     if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
         operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
         problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
-        return problem if correction is None else problem.lifted(task.tol)
-    moments = task.rows.sum(PlacedMoments(engine))
+        return problem if correction is None else problem.lifted()
+    moments = task.rows.sum(moments_of_rows(d, engine))
     G = moments.scatter
     if d > n:
         G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
@@ -568,7 +555,7 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
     engine, rows, n = task.engine, task.rows, count_of(task.rows)
     p = None if task.count_asked is None else min(task.count_asked, n)
     D = np.asarray(distance(marks.chosen, marks.anchors), dtype=float)
-    check_landmark_block(D)
+    check_matrix(D)
     D, constant = (D + D.T) / 2, 0.0
     if p is None or correction is not None:
         values = eigvalsh(double_centered(D))[::-1]
@@ -580,18 +567,16 @@ def landmark_problem(task, distance, correction, marks: "Marks") -> LandmarkProb
     place, spectrum = landmark_map(D, p)
     first = Placing.of(place, distance, marks.anchors, engine)
     # Distances may be expensive: each is computed once if the coordinates fit the budget.
-    Y = None
-    if task.array is not None and 8 * n * place.size <= engine.memory:
-        Y = first.coordinates(task.array)
+    fits = task.array is not None and 8 * n * place.size <= engine.memory
+    Y = first.coordinates(task.array) if fits else None
     if Y is None:
-        moments = rows.sum(PlacedMoments(engine, first), "summing moments", again=True)
+        moments = rows.sum(PlacedMoments(first), "summing moments", again=True)
     else:
         moments = Moments.of_blocks([Y.copy()])
     parts = {"distance": distance, "dimensions": p, "moments": moments, "basis": first.basis}
     parts |= {"operator": DenseOperator(moments.scatter), "n_rows": n, "coordinates": Y}
-    parts |= {"points": task.array, "engine": engine, "rng": task.rng, "constant": constant}
-    parts |= {"anchors": marks.anchors, "index": marks.index, "judges": marks.judges}
-    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum, between=D)
+    parts |= {"task": task, "marks": marks, "constant": constant, "between": D}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum)
 
 
 @dataclass(frozen=True)
@@ -605,8 +590,8 @@ class Marks:
         two numberings of a matrix of distances to landmarks alone.
     index : array of int or None
         Their numbers among all rows, where rows have numbers.
-    judges : array
-        Uniform points on which the fit is measured.
+    judges : array or None
+        Uniform points on which the fit by landmarks is measured.
     """
 
     chosen: Any
@@ -701,11 +686,6 @@ def fewest(values, share: float, square: float) -> int:
     positive = positive_part(values)
     count = 1 + int(np.sum(np.cumsum(np.square(positive)) <= share * square))
     return count if positive.all() else max(1, min(count, int(np.count_nonzero(positive))))
-
-
-def block_rows(engine, width: int) -> int:
-    """Rows of `width` numbers that leave every thread inside the budget."""
-    return min(max(engine.memory // (24 * engine.threads * width), 1), STREAM_ROWS)
 
 
 def double_centered(D) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..compute.linalg import eigh, self_product, thin_svd
 from ..fitting.certificate import PROVEN_SHARE, Certificate, leading, stand_above
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
-from ..fitting.problems import Problem
+from ..fitting.problems import Problem, Result
 from ..operators import DenseOperator
 from ..solvers import Eigenpairs
 
@@ -42,10 +42,9 @@ class View:
     def noise(self) -> float:
         """Variance that rounding alone gives a direction: of kernel values, or of columns."""
         moments, eps = self.moments, ROUNDING * np.finfo(float).eps
-        mean = float(np.sum(moments.mean**2))
         if isinstance(self.basis, ColumnBasis):
-            return eps**2 * mean
-        return eps * (mean + float(np.trace(moments.scatter)) / moments.count)
+            return eps**2 * float(np.sum(moments.mean**2))
+        return eps * moments.projected_energy / moments.count
 
     @property
     def left_out(self) -> float:
@@ -53,9 +52,7 @@ class View:
 
         Rounding changes the matrix, and by its trace the regularization.
         """
-        moments = self.moments
-        n, size = moments.count, moments.mean.size
-        inside = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
+        n, size, inside = self.moments.count, self.moments.mean.size, self.moments.projected_energy
         lost = 0.0 if isinstance(self.basis, ColumnBasis) else abs(self.energy - inside)
         rounding = max(self.basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
         return lost + 2 * (n * self.noise + rounding * max(self.energy, inside))
@@ -84,31 +81,25 @@ class View:
         return KernelExpansion(self.basis, frame, metric)
 
 
-@dataclass(frozen=True)
-class CorrelationResult:
+@dataclass(frozen=True, kw_only=True)
+class CorrelationResult(Result):
     """Pairs of directions along which two views vary together, the strongest first.
 
     Attributes
     ----------
     expansion, expansion_y : KernelExpansion
         Directions of each view; scores of the rows have variance 1.
+    pairs : Eigenpairs
+        Of the squares.
     correlations : array of shape (r,)
         Of the scores of the rows.
     regularized_correlations : array of shape (r,)
         The singular values: covariances over the regularized variances.
-    certificate : Certificate
-    pairs : Eigenpairs
-        Of the squares.
-    problem : CorrelationProblem
     """
 
-    expansion: KernelExpansion
     expansion_y: KernelExpansion
     correlations: np.ndarray
     regularized_correlations: np.ndarray
-    certificate: Certificate
-    pairs: Eigenpairs
-    problem: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,23 +149,23 @@ class CorrelationProblem(Problem):
         cross = self.inner.moments.cross / self.inner.moments.count
         return self.roots[0] @ cross @ self.roots[1]
 
+    @property
+    def tall(self) -> np.ndarray:
+        """The matrix or its transpose, with no more columns than rows."""
+        T = self.matrix
+        return T.T if T.shape[0] <= T.shape[1] else T
+
     @cached_property
     def operator(self) -> DenseOperator:
-        T = self.matrix
-        return DenseOperator(self_product(T.T if T.shape[0] <= T.shape[1] else T))
+        return DenseOperator(self_product(self.tall))
 
     def result(self, pairs: Eigenpairs) -> CorrelationResult:
-        T, Q = self.matrix, to_numpy(pairs.vectors)
+        Q, moments = to_numpy(pairs.vectors), self.inner.moments
         # The pairs within the span of the vectors: eigenvalues are squares, with half the digits.
-        if T.shape[0] <= T.shape[1]:
-            Vh, s, U = thin_svd(T.T @ Q)
-            U, V = Q @ U.T, Vh
-        else:
-            U, s, V = thin_svd(T @ Q)
-            V = Q @ V.T
-        moments = self.inner.moments
+        long, s, turn = thin_svd(self.tall @ Q)
+        sides = (long, Q @ turn.T) if self.tall is self.matrix else (Q @ turn.T, long)
         n, views = moments.count, (self.view, self.other)
-        found = zip(views, self.roots, (U, V), strict=True)
+        found = zip(views, self.roots, sides, strict=True)
         A, B = (unit_variance(root @ W, view.moments.scatter / n) for view, root, W in found)
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)
@@ -186,8 +177,8 @@ class CorrelationProblem(Problem):
         left_out = [view.left_out for view in views]
         certificate = certified(regularized, left_out, penalties, certain)
         first, second = first.stretched(signs), second.stretched(signs)
-        values = correlations, regularized
-        return CorrelationResult(first, second, *values, certificate, pairs, self)
+        values: dict = {"correlations": correlations, "regularized_correlations": regularized}
+        return CorrelationResult(first, certificate, pairs, self, expansion_y=second, **values)
 
 
 def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certificate:

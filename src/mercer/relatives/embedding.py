@@ -55,11 +55,8 @@ class DiffusionFunctions:
 
     def functions(self, X) -> np.ndarray:
         """psi(x) of every row of X, (n, k)."""
-        columns = [self.weights, self.total[:, None]]
-        if self.density is not None:
-            columns.append(self.density[:, None])
-        k = self.values.size
-        W = np.hstack(columns)
+        k, density = self.values.size, [] if self.density is None else [self.density]
+        W = np.column_stack([self.weights, self.total, *density])
         # Sparse rows are affinities only where affinities were given, or a graph of neighbors.
         are_affinities = is_sparse(X) and isinstance(self.basis, PrecomputedBasis)
         P = to_numpy(X @ W if are_affinities else self.basis.project(X, W))
@@ -72,25 +69,6 @@ class DiffusionFunctions:
         return stepped * problems.inverse(self.values)
 
 
-@dataclass(frozen=True)
-class Walk:
-    """Densities of the rows and the degrees of the walk.
-
-    Attributes
-    ----------
-    thinned : array of shape (n,)
-        q^-alpha.
-    degrees : array of shape (n,)
-        d.
-    least : float
-        The smallest density.
-    """
-
-    thinned: np.ndarray
-    degrees: np.ndarray
-    least: float
-
-
 @dataclass(frozen=True, eq=False)
 class DiffusionProblem(problems.AllAffinities):
     """All points: S = s K s, with the densities and degrees from one product each."""
@@ -98,33 +76,33 @@ class DiffusionProblem(problems.AllAffinities):
     alpha: float = 0.0
 
     rounds = property(lambda self: 1 + 2 * self.alpha)
-    least_degree = property(lambda self: self.walk.least)
+    least_degree = property(lambda self: self.walk[2])
 
     @cached_property
-    def walk(self) -> Walk:
-        """From one product with the affinities, or two."""
+    def walk(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """q^-alpha and d, (n,) each, and the smallest density, from one product or two."""
         engine = self.basis.engine
         with self.basis.session(keeps_tiles=bool(self.alpha)) as gram:
             sums = to_numpy(gram.gram(engine.zeros((self.basis.size, 1)) + 1.0))[:, 0]
             least, thinned = float(sums.min()), nonzero_degrees(sums) ** -self.alpha
             if self.alpha:
                 sums = to_numpy(gram.gram(engine.asarray(thinned[:, None])))[:, 0]
-        return Walk(thinned, thinned * nonzero_degrees(sums), least)
+        return thinned, thinned * nonzero_degrees(sums), least
 
     def _operator(self, basis) -> NormalizedGram:
         """S; of a sparse graph with the densities in its entries, so that its degrees are d."""
-        walk, G = self.walk, basis.sparse()
+        (thinned, degrees, _), G = self.walk, basis.sparse()
         if G is None:
-            degrees = basis.engine.asarray(walk.degrees / walk.thinned**2)
-            return NormalizedGram(basis, degrees)
-        G = G.multiply(walk.thinned).multiply(walk.thinned[:, None]).tocsr()
-        return NormalizedGram(PrecomputedBasis(G, basis.engine), walk.degrees)
+            return NormalizedGram(basis, basis.engine.asarray(degrees / thinned**2))
+        G = G.multiply(thinned).multiply(thinned[:, None]).tocsr()
+        return NormalizedGram(PrecomputedBasis(G, basis.engine), degrees)
 
     def row_scale(self) -> np.ndarray:
-        return np.sqrt(self.walk.degrees.sum() / self.walk.degrees)
+        _, degrees, _ = self.walk
+        return np.sqrt(degrees.sum() / degrees)
 
     def result(self, pairs: Eigenpairs) -> problems.AffinityResult:
-        psi, thinned = to_numpy(pairs.vectors) * self.row_scale()[:, None], self.walk.thinned
+        psi, thinned = to_numpy(pairs.vectors) * self.row_scale()[:, None], self.walk[0]
         functions = DiffusionFunctions(self.basis, thinned[:, None] * psi, thinned, pairs.values)
         return problems.AffinityResult(
             functions, psi, self.all_certificate(pairs, psi), pairs, self

@@ -31,8 +31,10 @@ computed once: an eigenproblem of a few dozen columns for each draw, and no kern
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from math import sqrt
 from numbers import Integral
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,7 @@ from ..bases.random_features import Fourier, TensorSketch
 from ..compute import array_namespace, to_numpy
 from ..fitting.certificate import plain
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import Sums
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import dense_rows
 from ..kernels.dot_product import unit_gradient
@@ -60,34 +63,12 @@ LIVE_MATRICES, LIVE_SAMPLES = 5.5, 6.0
 COORDINATES, MORE_COORDINATES = 3, 20
 
 
-@dataclass(frozen=True)
-class GradientSums:
-    """Sums over rows of their gradients; two of them add up to one.
+def gradient_sums(expansion: KernelExpansion, X: Any) -> Sums:
+    """Sums over the rows of X of their gradients, in blocks within the budget.
 
-    Attributes
-    ----------
-    count : float
-    signed, absolute : arrays of shape (d, r)
-        Sums of the gradients and of their sizes.
-    length : array of shape (d,)
-        Sums over rows of the lengths of the gradients over all components.
+    The number of rows; sums of the gradients and of their sizes, (d, r); and of the lengths of the
+    gradients over all components, (d,).
     """
-
-    count: float
-    signed: np.ndarray
-    absolute: np.ndarray
-    length: np.ndarray
-
-    def __sizeof__(self):
-        # A scheduler asks for it before it moves one.
-        return object.__sizeof__(self) + 8 * (2 * self.signed.size + self.length.size)
-
-    def __add__(self, other: "GradientSums") -> "GradientSums":
-        return GradientSums(*(a + vars(other)[name] for name, a in vars(self).items()))
-
-
-def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
-    """The sums over the rows of X, in blocks within the budget."""
     basis, n = expansion.basis, X.shape[0]
     X, A = basis.engine.place(X), expansion.frame[:, 1:]
 
@@ -95,12 +76,9 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
         rows = basis.engine.asarray(dense_rows(X[block]), np.float64)
         G = gradients(basis, rows, A)
         xp = array_namespace(G)
-        parts = (
-            xp.sum(G, axis=0),
-            xp.sum(xp.abs(G), axis=0),
-            xp.sum(xp.sqrt(xp.sum(G**2, axis=2)), axis=0),
-        )
-        return GradientSums(float(rows.shape[0]), *(to_numpy(part) for part in parts))
+        parts = G, xp.abs(G), xp.sqrt(xp.sum(G**2, axis=2))
+        sums = (to_numpy(xp.sum(part, axis=0)) for part in parts)
+        return Sums((float(rows.shape[0]), *sums))
 
     # Gradients of a block, and its kernel with the basis, fit the budget of a thread.
     d, engine = X.shape[1], basis.engine
@@ -109,7 +87,7 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     return engine.sum_rows(of_block, n, int(np.clip(room, 1, engine.stream_block)))
 
 
-def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
+def permuted_sums(expansion: KernelExpansion, X: Any) -> Sums:
     """The same for changes of scores when a column is taken from another row.
 
     For columns that no gradient is known of, such as categories; these have no direction.
@@ -123,7 +101,7 @@ def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
         X[:, j] = column
     size = np.array([np.abs(change).sum(axis=0) for change in changes])
     length = np.array([np.linalg.norm(change, axis=1).sum() for change in changes])
-    return GradientSums(float(len(X)), np.zeros_like(size), size, length)
+    return Sums((float(len(X)), np.zeros_like(size), size, length))
 
 
 def gradients(basis: Basis, X: Any, W: Any) -> Any:
@@ -143,8 +121,6 @@ def gradients(basis: Basis, X: Any, W: Any) -> Any:
         # Rows themselves, or rows of unit length for the cosine.
         constant = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
         return unit_gradient(X, W) if isinstance(kernel, Cosine) else constant
-    if isinstance(basis, GramBasis):
-        basis = basis.here()
     points = basis.points
     if points is None:
         raise ValueError(
@@ -175,9 +151,7 @@ def feature_gradients(features: Fourier | TensorSketch, X: Any, W: Any) -> Any:
         return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
     spectra, total = list(features.spectra(X)), 0.0
     for p in range(len(spectra)):
-        others = xp.ones_like(spectra[p])
-        for q, spectrum in enumerate(spectra):
-            others = others if q == p else others * spectrum
+        others = reduce(mul, spectra[:p] + spectra[p + 1 :], xp.ones_like(spectra[p]))
         signs, places = features.signs[p, :d] * float(features.scale), features.columns[p, :d]
         parts = [
             xp.fft.irfft(xp.conj(others) * xp.fft.rfft(W[:, b]), n=features.size, axis=1)
@@ -222,16 +196,13 @@ class Attribution(Shown):
     n_rows: int
 
     @classmethod
-    def of(
-        cls, sums: GradientSums, scale: np.ndarray, columns: Any, components: Any
-    ) -> "Attribution":
-        """Averages of sums."""
-        size = sums.absolute / sums.count * scale[:, None]
-        signed = sums.signed / sums.count * scale[:, None]
-        direction = np.divide(signed, size, out=np.zeros_like(size), where=size > 0)
-        overall = sums.length / sums.count * scale
-        names = tuple(str(name) for name in columns), tuple(str(name) for name in components)
-        return cls(*names, size, direction, overall, scale, int(sums.count))
+    def of(cls, sums: Sums, scale: np.ndarray, columns: Any, components: Any) -> "Attribution":
+        """Averages of the sums of `gradient_sums`."""
+        count, signed, absolute, length = sums.parts
+        size = absolute / count * scale[:, None]
+        direction = np.divide(signed, absolute, out=np.zeros_like(size), where=size > 0)
+        names = tuple(map(str, columns)), tuple(map(str, components))
+        return cls(*names, size, direction, length / count * scale, scale, int(count))
 
     def order(self, component: int | None = None) -> np.ndarray:
         """Numbers of the columns, the one that drives most first; of all components for None."""
@@ -257,17 +228,12 @@ class Attribution(Shown):
 
     def table(self, count: int = SHOWN) -> tuple[list[str], list[list[str]]]:
         """Head and rows: for each component its first columns, with a sign where it has one."""
-        shown = min(count, len(self.columns))
-        heads = ["component", *(f"{i + 1}." for i in range(shown))]
+        heads = ["component", *(f"{i + 1}." for i in range(min(count, len(self.columns))))]
         rows = [["all", *(f"{name} {value:.3g}" for name, value in self.top(None, count))]]
+        signs = np.select([self.direction > 0.5, self.direction < -0.5], ["+", "-"], "±")
         for j in range(len(self.components)):
-            top, direction = self.order(j)[:count], self.direction[:, j]
-            signs = (
-                "+" if direction[i] > 0.5 else "-" if direction[i] < -0.5 else "±" for i in top
-            )
-            named = zip(top, signs, strict=True)
-            cells = (f"{self.columns[i]} {s}{self.size[i, j]:.3g}" for i, s in named)
-            rows.append([str(j + 1), *cells])
+            named = ((self.columns[i], signs[i, j], self.size[i, j]) for i in self.order(j)[:count])
+            rows.append([str(j + 1), *(f"{name} {sign}{size:.3g}" for name, sign, size in named)])
         return heads, rows
 
     def sentence(self) -> str:

@@ -37,11 +37,8 @@ def indicators(columns: list) -> np.ndarray:
 
     `columns` holds the labels of each column and the number of that of each row, by `np.unique`.
     """
-    sizes, n = [len(labels) for labels, _ in columns], len(columns[0][1])
-    P = np.zeros((n, sum(sizes)))
-    for start, (_, codes) in zip(np.cumsum([0, *sizes]), columns, strict=False):
-        P[np.arange(n), start + codes.ravel()] = 1.0
-    return P
+    parts = [codes.reshape(-1, 1) == np.arange(len(labels)) for labels, codes in columns]
+    return np.hstack(parts).astype(float)
 
 
 def root_of(L: np.ndarray) -> np.ndarray:
@@ -276,9 +273,9 @@ class SupervisedGram(Supervised):
         else:
             U = on_device_of(pairs.vectors, self.product)
             V, products = inner.vectors(self.root.factor) @ U, self.product @ U
-        positive = pairs.values > 0
-        over = np.where(positive, 1 / np.sqrt(np.where(positive, pairs.values, 1.0)), 0.0)
-        S = to_numpy(products).astype(float) * over
+        roots = np.sqrt(np.maximum(pairs.values, 0.0))
+        S = to_numpy(products).astype(float)
+        S = np.divide(S, roots, out=np.zeros(S.shape), where=roots > 0)
         variances = np.sum(S**2, axis=0)
         if self.inner.weights is not None:
             roots = np.sqrt(self.inner.weights)[:, None]

@@ -19,7 +19,7 @@ from ..fitting.problems import EPS
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
 from ..solvers.base import qr, rayleigh_ritz, ritz_evidence, silent
-from .neighbors import Screen, nearest, neighbors_of_all
+from .neighbors import Screen, nearest
 
 # Rows of given distances that are sorted at once.
 BLOCK_ROWS = 1024
@@ -53,25 +53,10 @@ class NeighborGraph:
     local: bool = False
 
     @classmethod
-    def of(
-        cls, X: Array, n_neighbors: int, engine: TiledEngine, way: str, local: bool
-    ) -> "NeighborGraph":
-        """The graph of the rows of X, whose neighbors are found in a `search_way`."""
-        index, distances = neighbors_of_all(X, n_neighbors, engine, way)
-        return cls.tied(distance_matrix(index, distances, X.shape[0]), local, X)
-
-    @classmethod
-    def given(cls, D: Array, n_neighbors: int | None, local: bool) -> "NeighborGraph":
-        """The graph of distances D (n, n): of so many neighbors, or of all in a sparse one."""
-        return cls.tied(nearest_given(D, n_neighbors), local, None)
-
-    @classmethod
-    def tied(cls, D: sparse.csr_matrix, local: bool, points: Array) -> "NeighborGraph":
-        """The graph of the distances of every row to its neighbors."""
-        counts = np.diff(D.indptr)
-        rows, radii = np.repeat(np.arange(counts.size), counts), np.zeros(counts.size)
-        np.maximum.at(radii, rows, D.data)
-        D.data = weights(D.data, radii[rows], radii[D.indices]) if local else np.ones(D.nnz)
+    def of(cls, D: sparse.csr_matrix, local: bool, points: Array = None) -> "NeighborGraph":
+        """The graph of the distances of every row to its neighbors, which are overwritten."""
+        radii, counts = D.max(axis=1).toarray().ravel(), np.diff(D.indptr)
+        D.data = weights(D.data, np.repeat(radii, counts), radii[D.indices], local)
         matrix = sparse.csr_matrix(D + D.T)
         matrix.data *= 0.5
         return cls(matrix, radii, int(counts.max()), points, local)
@@ -94,34 +79,29 @@ class NeighborGraph:
             engine = make_engine() if engine is None else engine
             near = distance_matrix(*nearest(X, Z, self.n_neighbors, engine), n)
             i, j, d = Screen(Z, engine).within(X, self.radii)
-        counts = np.diff(near.indptr)
-        starts = np.minimum(near.indptr[:-1], max(near.nnz - 1, 0))
-        first, at_zero = np.zeros(shape[0], dtype=int), np.zeros(shape[0], dtype=bool)
-        if near.nnz:
-            first, at_zero = near.indices[starts], (near.data[starts] == 0) & (counts > 0)
-        rows, own = np.repeat(np.arange(shape[0]), counts), np.zeros(shape[0])
-        np.maximum.at(own, rows, near.data)
-        ties, back = np.ones(near.nnz), np.ones(d.size)
-        if self.local:
-            ties = weights(near.data, own[rows], self.radii[near.indices])
-            back = weights(d, own[i], self.radii[j])
-        near.data = ties
+        # The nearest row of each, if it has any.
+        starts, counts = near.indptr[:-1], np.diff(near.indptr)
+        first = np.append(near.indices, 0)[starts]
+        at_zero = (np.append(near.data, np.inf)[starts] == 0) & (counts > 0)
+        own = near.max(axis=1).toarray().ravel()
+        ties = np.repeat(own, counts), self.radii[near.indices]
+        near.data = weights(near.data, *ties, self.local)
+        back = weights(d, own[i], self.radii[j], self.local)
         A = sparse.csr_matrix(0.5 * (near + sparse.csr_matrix((back, (i, j)), shape)))
         # Rounding may put a training row on either side of a radius that it defines; and its own
         # neighbors do not say whose neighbor it is.
-        if Z is None:
-            same = at_zero & is_sparse(X)
-        elif is_sparse(X) or is_sparse(Z):
-            difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(Z[first]))
-            same = np.asarray(difference.sum(axis=1)).ravel() == 0
-        else:
-            same = (Z[first] == X).all(axis=1)
+        same = at_zero & (Z is not None or is_sparse(X))
         training, new = (sparse.diags(part.astype(float)) for part in (same, ~same))
         return training @ self.matrix[first] + new @ A
 
 
-def weights(distances, left, right) -> np.ndarray:
-    """exp(-d^2 / (r r')), and next to nothing where a width is zero and the distance is not."""
+def weights(distances, left, right, local: bool) -> np.ndarray:
+    """exp(-d^2 / (r r')), and next to nothing where a width is zero and the distance is not.
+
+    Ones unless weights go by these `local` widths.
+    """
+    if not local:
+        return np.ones(distances.size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(distances > 0, (distances / left) * (distances / right), 0.0)
     return np.maximum(np.exp(-ratio), LEAST_WEIGHT)
@@ -162,14 +142,10 @@ def nearest_given(D, k: int | None, strict: bool = True) -> sparse.csr_matrix:
     Unless it is `strict`, as many of a sparse matrix as there are.
     """
     if not is_sparse(D):
-        dense = []
-        for block in row_blocks(D.shape[0], BLOCK_ROWS):
-            index = np.argpartition(D[block], (k or 1) - 1, axis=1)[:, :k]
-            d = np.take_along_axis(D[block], index, axis=1)
-            order = np.lexsort((index, d), axis=1)
-            dense.append([np.take_along_axis(part, order, axis=1) for part in (index, d)])
-        index, d = (np.concatenate(part) for part in zip(*dense, strict=True))
-        return distance_matrix(index, np.asarray(d, dtype=float), D.shape[1])
+        blocks = row_blocks(D.shape[0], BLOCK_ROWS)
+        near = [np.argpartition(D[block], (k or 1) - 1, axis=1)[:, :k] for block in blocks]
+        index = np.concatenate(near)
+        D = distance_matrix(index, np.take_along_axis(D, index, axis=1), D.shape[1])
     counts = np.diff(D.indptr)
     if strict and counts.min() < (k or 1):
         row = int(counts.argmin())
@@ -259,14 +235,10 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
     count, piece = connected_components(G, directed=False)
     ties = np.bincount(piece, np.diff(G.indptr), minlength=count)
     volumes = np.bincount(piece, operator.degrees, minlength=count)
-    tied = np.flatnonzero(ties)
-    tied = tied[np.argsort(-volumes[tied], kind="stable")]
-    place = np.full(count, -1)
-    place[tied] = np.arange(tied.size)
-    rows = np.flatnonzero(place[piece] >= 0)
-    entries = np.sqrt(operator.degrees[rows] / volumes[piece[rows]])
-    shape = (operator.shape[0], tied.size)
-    return sparse.csr_matrix((entries, (rows, place[piece[rows]])), shape=shape)
+    largest_first = np.argsort(-volumes, kind="stable")
+    entries = np.sqrt(operator.degrees / volumes[piece]), (np.arange(piece.size), piece)
+    P = sparse.csc_matrix(entries, shape=(piece.size, count))
+    return P[:, largest_first[ties[largest_first] > 0]].tocsr()
 
 
 def lasting_ties(G: Any, degrees: np.ndarray) -> Any:

@@ -8,16 +8,14 @@ with all others where even that loses the digits that matter.
 """
 
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import norm as sparse_norm
 from sklearn.neighbors import NearestNeighbors
 
 from .._packages import needed
 from ..compute import TiledEngine, array_namespace, is_sparse, match_sparsity, row_blocks, to_numpy
 from ..compute.arrays import Array
-from ..kernels.base import check_range
+from ..kernels.base import check_range, row_squares
 
 # Entries kept beyond k: fewer leave rows to double precision, more are measured for nothing.
 SPARE = 8
@@ -115,20 +113,14 @@ class Screen:
         self.engine, self.sparse = engine, is_sparse(Z)
         self.Z = Z if self.sparse else engine.place(Z)
         self.first_precision = np.float64 if self.sparse else np.float32
-        self.origin, self.unit = 0.0, 1.0
-        m = Z.shape[0]
+        self.origin, self.unit, m = 0.0, 1.0, Z.shape[0]
+        blocks = row_blocks(m, engine.stream_block)
         if not self.sparse:
             xp = array_namespace(self.Z[:1])
-            blocks = (self.Z[block] for block in row_blocks(m, engine.stream_block))
-            self.origin = sum(xp.sum(wide(block), axis=0) / m for block in blocks)
+            self.origin = sum(xp.sum(wide(self.Z[block]), axis=0) / m for block in blocks)
         #: The largest norm; tiles are of rows in its units, so that their squares are in range.
-        self.unit = (
-            max(
-                float(self.lengths(self.scaled(self.Z[block])).max())
-                for block in row_blocks(m, engine.stream_block)
-            )
-            or 1.0
-        )
+        squares = (float(row_squares(self.scaled(self.Z[block])).max()) for block in blocks)
+        self.unit = max(squares) ** 0.5 or 1.0
 
     def nearest(self, X: Array, k: int, dtype):
         """`nearest` of the module, and a mask of the rows whose neighbors are certain."""
@@ -141,7 +133,7 @@ class Screen:
             rows = self.scaled(part)
             values, kept = self._smallest(rows, keep, side, dtype)
             kept, distances[block] = self.ordered(part, kept, k)
-            norms = to_numpy(self.lengths(rows)) ** 2
+            norms = to_numpy(row_squares(rows))
             rounding = self._rounding(norms, dtype)
             farthest = (distances[block][:, -1] / self.unit) ** 2
             beyond = to_numpy(values[:, -1]) + norms - rounding >= farthest
@@ -159,7 +151,7 @@ class Screen:
         for block in row_blocks(X.shape[0], side):
             part = self._placed(X[block])
             rows = self.scaled(part)
-            norms = to_numpy(self.lengths(rows)) ** 2
+            norms = to_numpy(row_squares(rows))
             slack = self._rounding(norms, self.first_precision) - norms
             for tile, columns in self._tiles(rows, side, self.first_precision):
                 close = np.nonzero(to_numpy(tile) < limits[columns] + slack[:, None])
@@ -168,12 +160,6 @@ class Screen:
                 inside = exact < radii[j]
                 parts.append((i[inside] + block.start, j[inside], exact[inside]))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def lengths(self, rows) -> Array:
-        """Norms of rows, (b,)."""
-        if self.sparse:
-            return np.asarray(sparse_norm(rows, axis=1)).ravel()
-        return array_namespace(rows).linalg.vector_norm(rows, axis=1)
 
     def side(self, keep: int) -> int:
         """Rows and columns of a tile, with what is measured again, within the budget."""
@@ -209,47 +195,41 @@ class Screen:
         if self.sparse:
             for columns in row_blocks(Z.shape[0], side):
                 scaled = self.scaled(Z[columns])
-                yield (rows @ scaled.T).toarray() * -2.0 + self.lengths(scaled) ** 2, columns
+                yield (rows @ scaled.T).toarray() * -2.0 + row_squares(scaled), columns
             return
         xp = array_namespace(rows)
         kind = xp.float32 if dtype == np.float32 else xp.float64
         left = xp.asarray(xp.concat([-2.0 * rows, xp.ones_like(rows[:, :1])], axis=1), dtype=kind)
         for columns in row_blocks(Z.shape[0], side):
             scaled = self.scaled(Z[columns])
-            right = xp.concat([scaled, self.lengths(scaled)[:, None] ** 2], axis=1)
+            right = xp.concat([scaled, row_squares(scaled)[:, None]], axis=1)
             yield left @ xp.asarray(right, dtype=kind).T, columns
 
     def _smallest(self, rows, keep, side, dtype):
         """The `keep` smallest entries of every row, rising, and their columns, (b, keep)."""
-        values: Any = None
-        kept: Any = None
-        if self.engine.device is not None:
-            for tile, columns in self._tiles(rows, side, dtype):
-                xp = array_namespace(tile)
-                index = xp.arange(columns.start, columns.stop, device=tile.device)
-                index = xp.broadcast_to(index, tile.shape)
-                if values is not None:
-                    tile = xp.concat([values, tile], axis=1)
-                    index = xp.concat([kept, index], axis=1)
-                values, place = tile.topk(min(keep, tile.shape[1]), dim=1, largest=False)
-                kept = index.gather(1, place)
-            return values, to_numpy(kept)
-        from ..compute._numba import keep_smallest  # numba takes half a second to import
+        shape, tiles = (rows.shape[0], keep), self._tiles(rows, side, dtype)
+        values = self.engine.asarray(np.full(shape, np.inf, dtype))
+        kept = self.engine.asarray(np.zeros(shape, np.int64))
+        if self.engine.device is None:
+            from ..compute._numba import keep_smallest  # numba takes half a second to import
 
-        values = np.full((rows.shape[0], keep), np.inf, dtype)
-        kept = np.zeros(values.shape, np.int64)
-        for tile, columns in self._tiles(rows, side, dtype):
-            keep_smallest(tile, columns.start, values, kept)
-        return values, kept
+            for tile, columns in tiles:
+                keep_smallest(tile, columns.start, values, kept)
+            return values, kept
+        for tile, columns in tiles:
+            xp = array_namespace(tile)
+            index = xp.arange(columns.start, columns.stop, device=tile.device)
+            index = xp.concat([kept, xp.broadcast_to(index, tile.shape)], axis=1)
+            values, place = xp.concat([values, tile], axis=1).topk(keep, dim=1, largest=False)
+            kept = index.gather(1, place)
+        return values, to_numpy(kept)
 
     def _measured(self, X, kept) -> np.ndarray:
         """Distances of rows of X to the rows of Z numbered `kept`, in double precision."""
-        X, Z = wide(self._placed(X)), wide(self.Z[kept.ravel()])
-        if self.sparse:
-            D = (X[np.repeat(np.arange(X.shape[0]), kept.shape[1])] - Z) / self.unit
-            return self.lengths(D).reshape(kept.shape) * self.unit
-        D = (Z.reshape(*kept.shape, -1) - X[:, None]) / self.unit
-        return to_numpy(array_namespace(D).linalg.vector_norm(D, axis=2)) * self.unit
+        D = wide(self._placed(X))[np.repeat(np.arange(X.shape[0]), kept.shape[1])]
+        D -= wide(self.Z[kept.ravel()])
+        D /= self.unit
+        return to_numpy(row_squares(D)).reshape(kept.shape) ** 0.5 * self.unit
 
 
 def wide(X) -> Array:

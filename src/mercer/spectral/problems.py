@@ -94,11 +94,11 @@ class PointMap:
         total = np.asarray(to_numpy(K.sum(axis=1)), dtype=float).reshape(-1, 1)
         signs = np.where(self.values < 0, -1.0, 1.0)
         nearest, affinity = self._nearest(K, tell_apart=signs.min(initial=1.0) < 0)
-        below = signs * affinity[:, None] + self.values * (total - affinity[:, None])
+        affinity = affinity[:, None]
+        below = signs * affinity + self.values * (total - affinity)
         W = on_device_of(self.weights.astype(dtype_name(K.dtype), copy=False), K)
         sums = np.asarray(to_numpy(K @ W), dtype=float)
-        if signs.min(initial=1.0) < 0:
-            sums -= (1 - signs) * affinity[:, None] * self.weights[nearest]
+        sums -= (1 - signs) * affinity * self.weights[nearest]
         good = np.abs(below) > ZERO * total
         return np.divide(sums, below, out=np.zeros(sums.shape), where=good)
 
