@@ -471,7 +471,7 @@ def test_an_error_while_writing_leaves_what_was_there(suffix, error, X, tmp_path
 
 def test_targets_that_cannot_be(tmp_path):
     with pytest.raises(ValueError, match=r"end in \.npy, \.parquet"):
-        open_sink(tmp_path / "scores.xlsx", D)
+        open_sink(tmp_path / "scores.xlsx", D).__enter__()
     with pytest.raises(FileNotFoundError, match="no folder"), open_sink(tmp_path / "a/b.npy", D):
         pass
 

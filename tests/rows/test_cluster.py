@@ -361,7 +361,7 @@ def test_chunks_of_other_forms_and_lengths(key):
         assert_allclose(there.transform(lazy()), here.transform(X), atol=1e-6)
     made[rng.integers(8)] = rows(50 + rng.choice([-50, -1, 1, 50]))
     for basis in ("landmarks", "points"):
-        with pytest.raises(ValueError, match=r"chunk of rows \d+ to \d+ of X has \d+ rows"):
+        with pytest.raises(ValueError, match=r"Chunk \d+ of X has \d+ rows"):
             model(basis).fit(lazy())
 
 

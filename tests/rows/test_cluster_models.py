@@ -140,7 +140,7 @@ def test_rows_that_changed_are_not_saved(tmp_path):
     D = da.from_array(many_rows(300, 3), chunks=(100, -1)).map_blocks(changing, dtype=float)
     model = KernelPCA(2, **TIGHT).fit(D)
     less.append("a row")
-    with pytest.raises(ModelFileError, match=r"300 .*297 now"):
+    with pytest.raises(ValueError, match=r"Chunk \d of X has 99 rows, and 100 were promised"):
         model.save(tmp_path / "model.mercer")
     assert not list(tmp_path.iterdir())
 

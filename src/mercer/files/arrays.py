@@ -103,8 +103,7 @@ def mapped(path: Path) -> np.memmap:
 
 def from_npz(path: Path, name: str | None = None, memory=None) -> RowSource:
     """An array of an ``.npz`` archive, or the matrix of `scipy.sparse.save_npz`."""
-    with opened(path) as archive:
-        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+    with opened(path) as (archive, names):
         if name is None and set(names) >= SPARSE_PARTS:
             return ArraySource(read_sparse(archive, names, path.name, memory), path.name)
     return NpzSource(path, f"{one_of(names, name, path.name)}.npy", memory)
@@ -122,8 +121,7 @@ def one_of(names: list[str], name: str | None, where: str) -> str:
 
 def read_npz(path: Path, memory=None):
     """The only array of an ``.npz`` archive, of any shape and type, or its sparse matrix."""
-    with opened(path) as archive:
-        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+    with opened(path) as (archive, names):
         if set(names) >= SPARSE_PARTS:
             return read_sparse(archive, names, path.name, memory)
         check_room(path.name, sum(info.file_size for info in archive.infolist()), memory)
@@ -135,7 +133,7 @@ class NpzSource(RowSource):
 
     def __init__(self, path: Path, member: str, memory=None):
         self.path, self.name, self.member, self.memory = path, path.name, member, memory
-        with opened(path) as archive, archive.open(member) as file:
+        with opened(path) as (archive, _), archive.open(member) as file:
             shape, _, stored = read_header(file, archive, member)
         check_numbers(shape, stored, self.name)
         self.n_rows, self.n_columns = shape
@@ -143,7 +141,7 @@ class NpzSource(RowSource):
 
     def chunks(self, rows):
         """Rows as they are unpacked; an array stored by columns is unpacked as a whole."""
-        with opened(self.path) as archive, archive.open(self.member) as file:
+        with opened(self.path) as (archive, _), archive.open(self.member) as file:
             (n, d), by_columns, stored = read_header(file, archive, self.member)
             if by_columns:
                 check_room(self.name, n * d * stored.itemsize, self.memory)
@@ -154,13 +152,13 @@ class NpzSource(RowSource):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[ZipFile]:
-    """The archive, open; what is wrong with it is said in one sentence."""
+def opened(path: Path) -> Iterator[tuple[ZipFile, list[str]]]:
+    """The archive, open, and the names of its arrays; errors say in one sentence what is wrong."""
     with readable(path.name, "a NumPy archive"):
         if not is_zipfile(path):
             raise OSError("it is no archive")
         with ZipFile(path) as archive:
-            yield archive
+            yield archive, sorted(member.removesuffix(".npy") for member in archive.namelist())
 
 
 def read_header(file, archive: ZipFile, member: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -278,7 +276,7 @@ class BlocksSource(RowSource):
         self.name = f"the blocks of {title}()" if self.repeatable else f"the {type(given).__name__}"
         blocks = self._fresh()
         for block in blocks:
-            first = as_rows(block, self.name)
+            first = as_rows(block, f"{self.name}: the block at row 0")
             if first.shape[0]:
                 break
         else:

@@ -4,7 +4,8 @@ Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from types import MappingProxyType
@@ -130,7 +131,7 @@ class RowSource(ABC):
             raise ValueError(f"{self.name} was read already and cannot be read again. {self.again}")
         self._was_read = True
         for chunk in self.chunks_from(start, rows) if start else self.chunks(rows):
-            chunk = as_rows(chunk, self.name, start)
+            chunk = as_rows(chunk, f"{self.name}: the block at row {start:,}")
             if chunk.shape[1] != self.n_columns:
                 raise ValueError(
                     f"{self.name}: the rows from {start:,} have {chunk.shape[1]} columns, and "
@@ -178,10 +179,19 @@ class RowSource(ABC):
         if held:
             yield stack_rows(held)
 
-    def read(self) -> Any:
-        """All rows at once, (n_rows, n_columns)."""
-        blocks = list(self.blocks(READ_ROWS))
-        return stack_rows(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
+    def read(self, room: float = np.inf) -> Any:
+        """All rows at once, (n_rows, n_columns); None where they take more bytes than that."""
+        width, held, size = self.n_columns * self.dtype.itemsize, [], 0
+        if not self.sparse and (self.n_rows or 0) * width > room:
+            return None
+        with closing(self.blocks(int(max(1, min(READ_ROWS, room / width))))) as blocks:
+            for block in blocks:
+                held.append(block)
+                parts = (block.data, block.indices, block.indptr) if self.sparse else (block,)
+                size += sum(part.nbytes for part in parts)
+                if size > room:
+                    return None
+        return stack_rows(held) if held else np.empty((0, self.n_columns), self.dtype)
 
     def _check_finite(self, rows, start: int) -> None:
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
@@ -243,6 +253,15 @@ class RowSource(ABC):
         self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
 
 
+def check_unique(names: Iterable[str], where: str) -> None:
+    """Raise ValueError where two columns of a table have the same name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"{where}: two columns have the same name, {twice[0]!r:.60}. Rename one of them."
+        )
+
+
 def first_missing(rows: Any) -> tuple[int, int, int] | None:
     """Row and column of the first entry that is NaN or infinite, and how many rows have one."""
     if np.isfinite(rows.data if is_sparse(rows) else rows).all():
@@ -259,24 +278,19 @@ def listed(items) -> str:
     return ", ".join(items[:LISTED]) + rest
 
 
-def as_rows(chunk, name: str, start: int = 0):
+def as_rows(chunk, title: str):
     """A piece of a source as a 2-D array of numbers or a CSR matrix."""
-    title = f"{name}: the block at row {start:,}"
     check_meaning(chunk, title)
     try:
         rows = to_numpy(chunk)
         rows = sound_sparse(rows, title).tocsr() if is_sparse(rows) else np.asarray(rows)
+        rows = rows if rows.dtype.kind in "biuf" else rows.astype(float)
     except (ValueError, TypeError) as error:
         raise reason(chunk, error, title) from error
     if rows.ndim != 2:
         raise ValueError(
-            f"{name}: expected blocks of rows, arrays of shape (rows, columns), and the one at row "
-            f"{start:,} has shape {rows.shape}. Pass a single row as x[None, :]."
-        )
-    if rows.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name}: the rows from {start:,} are of type {rows.dtype}, and numbers are needed. "
-            "Convert or leave out what is not a number."
+            f"{title} is no array of shape (rows, columns), but has shape {rows.shape}. Pass a "
+            "single row as x[None, :]."
         )
     return rows
 

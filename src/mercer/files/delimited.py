@@ -8,7 +8,6 @@ import csv
 import gzip
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from .._packages import has, needed
 from .._remote import temporary_folder
 from ..compute import format_bytes, parse_bytes
 from .arrow import stacked
-from .base import COUNTER, RowSource, readable
+from .base import COUNTER, RowSource, check_unique, readable
 
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
@@ -183,11 +182,7 @@ class CSVSource(RowSource):
         names = [title.strip() or f"Unnamed: {i}" for i, title in enumerate(titles)]
         if lines.between:
             notes.append(f"Lines that start with {self.comment!r} are left out as comments.")
-        if len(set(names)) < len(names):
-            twice = Counter(names).most_common(1)[0][0]
-            raise ValueError(
-                f"{self.name}: two columns have the same name, {twice!r:.60}. Rename one of them."
-            )
+        check_unique(names, self.name)
         self.skipped, rows, numbers = skipped * is_header, rows[is_header:], numbers[is_header:]
         if not rows:
             raise ValueError(f"{self.name} has a header and no rows. Add at least one.")

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..compute.arrays import is_dask
+import numpy as np
+
+from ..compute.arrays import Array, is_dask
 from ..files import is_cluster_table
-from ..fitting.expansion import OfExpansion, errors_of, scores_of
-from ..fitting.moments import RowFunction
-from . import array
+from ..fitting.expansion import OfExpansion, scores_of
 from .array import (
     ArrayRows,
     engine_for,
@@ -34,7 +34,6 @@ from .array import (
     in_type,
     like_of,
     like_rows,
-    open_rows,
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
@@ -53,7 +52,17 @@ KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_source, open_blocks),
     (lambda X: isinstance(X, SummedRows), lambda X, how: X),
 ]
-array.KINDS = KINDS
+
+
+def open_rows(
+    X: Any, how: Opening, check: Callable[[Any], Array] | None = None, original: Any = None
+) -> Rows:
+    """The rows of X, wherever they are; an array is first checked by ``check(X)``."""
+    if type(X) is not np.ndarray:
+        for is_kind, opened in KINDS:
+            if is_kind(X):
+                return opened(X, how)
+    return ArrayRows(X if check is None else check(X), original, how.memory)
 
 
 def is_elsewhere(values: Any) -> bool:
@@ -71,7 +80,6 @@ __all__ = [
     "OfExpansion",
     "Opening",
     "RayRows",
-    "RowFunction",
     "Rows",
     "SparkRows",
     "State",
@@ -79,7 +87,6 @@ __all__ = [
     "SummedRows",
     "count_rows",
     "engine_for",
-    "errors_of",
     "float_type",
     "in_memory",
     "in_type",

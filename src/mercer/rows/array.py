@@ -1,24 +1,16 @@
 """Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore
-from ..compute.arrays import Array, BlocksOnDemand, dtype_in
+from ..compute.arrays import Array, BlocksOnDemand, blocks_of, dtype_in
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
-from .base import Opening, Rows
-
-# Rows that are hashed at a time to identify the data in a checkpoint.
-HASHED_ROWS = 65536
-
-
-#: See `mercer.rows.KINDS`.
-KINDS: list = []
+from .base import Rows
 
 
 class ArrayRows(Rows):
@@ -62,9 +54,6 @@ class ArrayRows(Rows):
         """The function of all rows at once: engines cut them into blocks themselves."""
         return function(self.placed, 0)
 
-    def _partial_sums(self, function, title, again, done, checkpoint):
-        yield function(self.placed, 0), {"complete": True}
-
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
         if out is not None:
@@ -99,8 +88,8 @@ class ArrayRows(Rows):
     def identity(self) -> list:
         """Shape, type, and a hash of all rows: a fit is never resumed with others."""
         total, hashed = RowDigest(), ""
-        for start in range(0, self.shape[0], HASHED_ROWS):
-            hashed = total.add(self.array[start : start + HASHED_ROWS])
+        for block in blocks_of(self.array):
+            hashed = total.add(block)
         return ["array", self.shape, str(self.dtype), hashed]
 
     def sample(self, size: int, seed: int) -> Array:
@@ -109,17 +98,6 @@ class ArrayRows(Rows):
 
     def take(self, index: Array) -> Array:
         return self.array[index]
-
-
-def open_rows(
-    X: Any, how: Opening, check: Callable[[Any], Array] | None = None, original: Any = None
-) -> Rows:
-    """The rows of X, wherever they are; an array is first checked by ``check(X)``."""
-    if type(X) is not np.ndarray:
-        for is_kind, opened in KINDS:
-            if is_kind(X):
-                return opened(X, how)
-    return ArrayRows(X if check is None else check(X), original, how.memory)
 
 
 def in_memory(rows: Rows) -> Array | None:

@@ -244,9 +244,7 @@ class ChunkGram(GramBasis):
 
     def rows(self, index):
         """k(Z[index], Z)."""
-        parts, few = filled(self._held), constant(take_rows(self._held, index))
-        tile, make = delayed(kernel_rows), self.workers.engine(len(parts))
-        return np.hstack(run([tile(self.kernel, few, Z, self.dtype, make) for _, Z in parts]))
+        return self.columns(index, np.eye(len(index))).T
 
     def minor(self, index):
         """k(Z[index], Z[index])."""
@@ -384,30 +382,9 @@ def row_times(kernel, Y, V):
     return kernel.embed(rows_of(Y, slice(None), np.float64)) @ V
 
 
-def kernel_rows(kernel, X, Z, dtype, make):
-    """k(X, Z)."""
-    engine = make()
-    pairs = kernel.pairs(engine.place(X), engine.place(Z), dtype=dtype)
-    return to_numpy(engine.fill(pairs, engine.empty(pairs.shape, pairs.dtype)))
-
-
 def frame_result(verb, kernel, metric, rows, P, dtype):
     """A verb of an expansion for rows whose products P with the frame's vectors are known."""
-    basis: Any = FrameBasis(kernel, P)
+    # The mean and the directions themselves, whose products with the rows are known.
+    basis: Any = SimpleNamespace(kernel=kernel, project=lambda X, W: P @ W, norms=kernel.diag)
     expansion = KernelExpansion(basis, np.eye(len(metric)), metric)
     return verb(expansion, rows).astype(dtype, copy=False)
-
-
-class FrameBasis:
-    """The mean and the directions themselves as a basis, for rows whose products P are known."""
-
-    def __init__(self, kernel, P):
-        self.kernel, self.P = kernel, P
-
-    def project(self, X, W):
-        """P W."""
-        return self.P @ W
-
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)
