@@ -215,8 +215,8 @@ def check_room(where: str, size: int, memory=None, instead: str = AS_ROWS) -> No
     room = parse_bytes(memory)
     if size > room:
         raise ValueError(
-            f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} of "
-            f"memory can be used. Raise memory, or {instead}, which is used from disk."
+            f"{where} takes {format_bytes(size)} or more when it is read, and {format_bytes(room)} "
+            f"of memory can be used. Raise memory, or {instead}, which is used from disk."
         )
 
 

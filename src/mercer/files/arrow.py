@@ -18,7 +18,7 @@ import numpy as np
 from .._packages import needed
 from ..compute import parse_bytes
 from ..compute.arrays import Array
-from .base import COUNTER, RowSource, check_unique, readable
+from .base import COUNTER, RowSource, check_unique, chosen_columns, readable
 
 # What a stream is called in messages, by the library it comes from.
 NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow": "the Arrow data"}
@@ -54,8 +54,9 @@ class ArrowSource(RowSource):
 
     def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
         self.batches, self.name, self.repeatable = batches, name, repeatable
-        self._take_columns(kinds_of(schema, name), columns)
-        types = {str(schema.field(column).type) for column in self.columns or ()}
+        self.columns, self.reasons = chosen_columns(name, kinds_of(schema, name), columns)
+        self.n_columns = len(self.columns)
+        types = {str(schema.field(column).type) for column in self.columns}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
 
     def chunks(self, rows):

@@ -213,44 +213,48 @@ class RowSource(ABC):
         """The name of a column for messages, or its number."""
         return repr(self.columns[column]) if self.columns else str(column)
 
-    def _take_columns(self, kinds: dict[str, str | None], wanted) -> None:
-        """Take the columns of a table that are wanted, and note why the others are left out.
 
-        Parameters
-        ----------
-        kinds : dict of str to (str or None)
-            Every column, and why it is not read as numbers; None for columns of numbers.
-        wanted : list of str or None
-            None for all columns of numbers.
-        """
-        if wanted is None:
-            columns = [column for column, why in kinds.items() if why is None]
-            if not columns:
-                reasons = listed(f"{column} ({why})" for column, why in kinds.items())
+def chosen_columns(
+    name: str, kinds: dict[str, str | None], wanted: Any
+) -> tuple[list[str], dict[str, str]]:
+    """The columns of a table that are read as numbers, and why each of the others is left out.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the table.
+    kinds : dict of str to (str or None)
+        Every column, and why it is not read as numbers; None for columns of numbers.
+    wanted : list of str or None
+        None for all columns of numbers.
+    """
+    if wanted is None:
+        columns = [column for column, why in kinds.items() if why is None]
+        if not columns:
+            reasons = listed(f"{column} ({why})" for column, why in kinds.items())
+            raise ValueError(
+                f"{name} has no column of numbers; its columns are {reasons}. Convert those that "
+                "are meant as numbers."
+            )
+    else:
+        columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
+        if not columns and wanted is not NO_COLUMNS:
+            raise ValueError("columns is empty. Name at least one, or leave it out for all.")
+        for column in columns:
+            if column not in kinds:
                 raise ValueError(
-                    f"{self.name} has no column of numbers; its columns are {reasons}. Convert "
-                    "those that are meant as numbers."
+                    f"{name} has no column {column!r}; its columns are "
+                    f"{listed(map(repr, kinds))}. Name some of these."
                 )
-        else:
-            columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
-            if not columns and wanted is not NO_COLUMNS:
-                raise ValueError("columns is empty. Name at least one, or leave it out for all.")
-            for column in columns:
-                if column not in kinds:
-                    raise ValueError(
-                        f"{self.name} has no column {column!r}; its columns are "
-                        f"{listed(map(repr, kinds))}. Name some of these."
-                    )
-                if kinds[column] not in (None, COUNTER):
-                    raise ValueError(
-                        f"{self.name}: column {column!r} is not made of numbers ({kinds[column]}). "
-                        "Leave it out."
-                    )
-            if len(set(columns)) < len(columns):
-                raise ValueError(f"columns={columns} names a column twice. Name each once.")
-        self.columns, self.n_columns = columns, len(columns)
-        taken = set(columns)
-        self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
+            if kinds[column] not in (None, COUNTER):
+                raise ValueError(
+                    f"{name}: column {column!r} is not made of numbers ({kinds[column]}). Leave it "
+                    "out."
+                )
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"columns={columns} names a column twice. Name each once.")
+    taken = set(columns)
+    return columns, {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
@@ -296,8 +300,8 @@ def as_rows(chunk, title: str):
 
 
 def float_of(dtype) -> np.dtype:
-    """The floating type that rows of a type are read in: float32 stays, all else is float64."""
-    return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
+    """The NumPy type that rows of any library are read in: float32 stays, all else is float64."""
+    return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
 
 
 def read_blocks(source: RowSource, rows: int, start: int = 0) -> Generator:

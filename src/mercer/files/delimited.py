@@ -22,7 +22,7 @@ from .._packages import has, needed
 from .._remote import temporary_folder
 from ..compute import format_bytes, parse_bytes
 from .arrow import stacked
-from .base import COUNTER, RowSource, check_unique, readable
+from .base import COUNTER, RowSource, check_unique, chosen_columns, readable
 
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
@@ -141,8 +141,9 @@ class CSVSource(RowSource):
         self.path, self.name = path, name or path.name
         self.format, self.comment, self.delimiter, notes = detect(path, format or TextFormat())
         head = self._read_head(notes)
-        self._take_columns({name: column.why for name, column in head.items()}, columns)
-        self.picked: list[str] = self.columns or []
+        kinds = {name: column.why for name, column in head.items()}
+        self.picked, self.reasons = chosen_columns(self.name, kinds, columns)
+        self.n_columns = len(self.picked)
         self.places = {name: place for place, name in enumerate(head)}
         self.truths = {name for name in self.picked if head[name].is_truth}
         self.columns = self.picked if self.has_names else None
@@ -483,7 +484,7 @@ def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
 def bare_suffix(path: Path) -> str:
     """The suffix without that of a compression: ``.csv`` of ``rows.csv.gz``."""
     suffix = path.suffix.lower()
-    return path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
+    return Path(path.name).with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
 
 
 def detect(path: Path, format: TextFormat):

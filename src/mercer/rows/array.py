@@ -7,6 +7,7 @@ import numpy as np
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore
 from ..compute.arrays import Array, BlocksOnDemand, blocks_of, dtype_in
+from ..files.base import float_of
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
@@ -46,7 +47,7 @@ class ArrayRows(Rows):
 
     @property
     def dtype(self) -> Any:
-        return np.dtype(float_type(self.array))
+        return float_type(self.array)
 
     def sum(
         self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
@@ -142,9 +143,7 @@ def like_rows(result: Array, rows: Rows) -> Any:
 
 def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
-    if isinstance(X, np.ndarray):
-        return np.float32 if X.dtype == np.float32 else np.float64
-    return np.float32 if "float32" in str(X.dtype) else np.float64
+    return float_of(X.dtype)
 
 
 def in_type(result: Array, dtype: Any) -> Any:

@@ -23,7 +23,7 @@ from ..compute import (
 from ..compute.arrays import Array, has_columns, is_dask
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidRowsError
-from ..files.base import as_rows, first_missing
+from ..files.base import as_rows, first_missing, float_of
 from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
@@ -72,11 +72,10 @@ class DaskRows(Rows):
         self.names = [str(name) for name in X.columns] if has_columns(X) else None
         self._given = one_column(X)
         self._lengths = self._given.chunks[0]
-        self.dtype = np.dtype(np.float32 if self._given.dtype == np.float32 else np.float64)
+        self.dtype = float_of(self._given.dtype)
         self.sparse = is_sparse(tasks.empty_like(self._given))
-        self._meta = np.empty((0, 0), self.dtype)
-        if self.sparse:
-            self._meta = sparse.csr_matrix(self._meta)
+        form = sparse.csr_matrix if self.sparse else np.empty
+        self._meta = form((0, 0), dtype=self.dtype)
         self.workers = tasks.Workers.of(self._given, memory, n_jobs, device)
 
     @property
@@ -120,7 +119,8 @@ class DaskRows(Rows):
     def identity(self) -> list:
         """Lengths of the chunks, type, and a hash of each, made where the chunks are."""
         self._count()
-        hashed = [tasks.delayed(chunk_digest)(rows) for _, rows in tasks.filled(self._together)]
+        digest = tasks.delayed(lambda rows: RowDigest().add(rows))
+        hashed = [digest(rows) for _, rows in tasks.filled(self._together)]
         return ["dask", list(self._lengths), self.shape[1], str(self.dtype), tasks.run(hashed)]
 
     def blocks(self) -> Any:
@@ -343,11 +343,6 @@ def lazy_like(values: Array, X: Any, array: Any) -> Any:
 
     tail = [(size,) for size in values.shape[1:]]
     return da.from_array(values, chunks=(array.chunks[0], *tail))
-
-
-def chunk_digest(rows) -> str:
-    """A hash of the rows of a chunk."""
-    return RowDigest().add(rows)
 
 
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):

@@ -22,7 +22,7 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import RowSource, first_missing, listed
+from ..files.base import chosen_columns, first_missing, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
 from .base import Opening, Rows
@@ -255,27 +255,25 @@ class FrameRows(Rows):
         wanted = how.names or chosen.columns
         # The column whose entries are rows: the one asked for, or the only one of its kind.
         asked = rest if wanted is None else wanted
-        nested = [name for name in asked if is_nested(types.get(name))]
+        columns = [name for name in asked if is_nested(types.get(name))]
         numbers = any(kinds.get(name, "") is None for name in asked)
-        self.nested = nested[0] if len(nested) == 1 and not numbers else None
-        source: Any = type("Columns", (), {"name": self._title})()
-        if self.nested is None:
-            RowSource._take_columns(source, {c: kinds[c] for c in rest}, wanted)
-            columns, self.names, self.reasons = source.columns, source.columns, source.reasons
-            width = len(columns)
-            single = all(str(types[name]) == "float" for name in columns)
+        nested = len(columns) == 1 and not numbers
+        if nested:
+            width, element = self._shape_of(columns[0])
+            elements, self.reasons = {str(element)}, dict[str, str]()
         else:
-            columns, self.names, self.reasons = [self.nested], None, {}
-            width, element = self._shape_of(self.nested)
-            single = str(element) == "float"
+            kinds = {name: kinds[name] for name in rest}
+            columns, self.reasons = chosen_columns(self._title, kinds, wanted)
+            self.names, width = columns, len(columns)
+            elements = {str(types[name]) for name in columns}
         if how.names is None:
             how.check_all_read(
                 [f"{name} ({why})" for name, why in self.reasons.items()],
                 f"{self._title} would be read without",
                 f"{self._collected} if it fits into memory, or its columns of numbers",
             )
-        self.dtype = np.dtype(np.float32 if single else np.float64)
-        guessed = wanted is None and self.nested is None
+        self.dtype = np.dtype(np.float32 if elements == {"float"} else np.float64)
+        guessed = wanted is None and not nested
         whole = [c for c in columns if guessed and "int" in str(types[c])]
         named = [c for c in whole if KEY_NAME.search(c)]
         self._warn_of_keys(named, "by their names")
@@ -283,7 +281,7 @@ class FrameRows(Rows):
             columns,
             width,
             self.dtype,
-            self.nested is not None,
+            nested,
             extras,
             tuple(name for name in whole if name not in named),
             how.memory,

@@ -40,7 +40,7 @@ class RayRows(FrameRows):
     def _made(self, work) -> Any:
         """A dataset with the results of work on every block, pickled."""
         columns = self.frame.select_columns(work.reader.names)
-        return columns.map_batches(partial(made, work=work), **WHOLE_BLOCKS)
+        return columns.map_batches(lambda table: pickled(on_block(table, work)), **WHOLE_BLOCKS)
 
     def _with_columns(self, work: ColumnsOf) -> Any:
         return self.frame.map_batches(partial(scored, work=work), **WHOLE_BLOCKS)
@@ -55,11 +55,6 @@ def on_block(table, work) -> Iterator:
     number = int.from_bytes(blake2b(first, digest_size=4).digest(), "big")
     batches = table.combine_chunks().to_batches()
     return work(batches, f"A block of {table.num_rows:,} rows", number << BLOCK_BITS)
-
-
-def made(table, work) -> Any:
-    """The results of work on a block as rows, pickled."""
-    return pickled(on_block(table, work))
 
 
 def scored(table, work) -> Any:
