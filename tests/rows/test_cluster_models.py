@@ -199,5 +199,5 @@ def test_a_sparse_chunk_that_is_wrong_is_named(what):
     X[::3, 1] = 1.0
     X[47, 2] = np.nan if what == "a hole" else np.inf
     D = as_sparse(da.from_array(X, chunks=(20, -1)))
-    with pytest.raises(ValueError, match=r"Chunk 2 of X contains NaN or infinity.*row 7"):
+    with pytest.raises(ValueError, match=r"Chunk 2 of X: row 7 .*holds NaN or infinity"):
         KernelPCA(2, kernel="rbf", basis=Landmarks(5)).fit(D)

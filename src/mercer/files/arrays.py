@@ -15,10 +15,10 @@ from zipfile import ZIP_STORED, ZipFile, is_zipfile
 import numpy as np
 from scipy import sparse
 
-from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
+from ..compute import is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import check_size, check_within, csr_from_parts, whole_numbers
 from ..compute.numbers import sound_sparse
-from .base import RowSource, as_rows, float_of, readable
+from .base import RowSource, as_rows, check_room, float_of, readable
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # Members of an archive of `scipy.sparse.save_npz`, and those with a number for each entry.
@@ -26,10 +26,9 @@ SPARSE_PARTS, ENTRIES = {"format", "shape", "data"}, ("data", "indices")
 # Stored archives are used from disk where the budget is less than so many times their size.
 MAPPED_SHARE = 4
 # What to save instead of an archive that does not fit.
-AS_ROWS, AS_SPARSE = (
-    "save its rows as a .npy file",
-    "save it with scipy.sparse.save_npz(path, A.tocsr(), compressed=False)",
-)
+AS_ROWS = "save its rows as a .npy file, which is used from disk"
+UNCOMPRESSED = "scipy.sparse.save_npz(path, A.tocsr(), compressed=False)"
+AS_SPARSE = f"save it with {UNCOMPRESSED}, which is used from disk"
 
 
 class ArraySource(RowSource):
@@ -124,7 +123,8 @@ def read_npz(path: Path, memory=None):
     with opened(path) as (archive, names):
         if set(names) >= SPARSE_PARTS:
             return read_sparse(archive, names, path.name, memory)
-        check_room(path.name, sum(info.file_size for info in archive.infolist()), memory)
+        size = sum(info.file_size for info in archive.infolist())
+        check_room(path.name, size, memory, AS_ROWS)
         return read_member(archive, one_of(names, None, path.name))
 
 
@@ -144,7 +144,8 @@ class NpzSource(RowSource):
         with opened(self.path) as (archive, _), archive.open(self.member) as file:
             (n, d), by_columns, stored = read_header(file, archive, self.member)
             if by_columns:
-                check_room(self.name, n * d * stored.itemsize, self.memory)
+                size = n * d * stored.itemsize
+                check_room(self.name, size, self.memory, AS_ROWS)
                 yield read_array(file, (d, n), stored).T
                 return
             for start in range(0, n, rows):
@@ -208,16 +209,6 @@ def mapped_member(archive: ZipFile, name: str) -> np.ndarray:
         named, extra = np.frombuffer(file.read(4), "<u2").tolist()
     offset = member.header_offset + 30 + named + extra + inside
     return np.memmap(str(archive.filename), dtype, "r", offset, shape)
-
-
-def check_room(where: str, size: int, memory=None, instead: str = AS_ROWS) -> None:
-    """Raise ValueError for arrays that take more than the budget, or half of what is free."""
-    room = parse_bytes(memory)
-    if size > room:
-        raise ValueError(
-            f"{where} takes {format_bytes(size)} or more when it is read, and {format_bytes(room)} "
-            f"of memory can be used. Raise memory, or {instead}, which is used from disk."
-        )
 
 
 def read_sparse(archive: ZipFile, names, where: str, memory=None) -> sparse.csr_matrix:

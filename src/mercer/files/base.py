@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..compute import is_sparse, stack_rows, to_numpy
+from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
 
@@ -125,10 +125,15 @@ class RowSource(ABC):
         """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
         return ""
 
+    def check_repeatable(self, why: str) -> None:
+        """Raise ValueError where the rows can be read only once, and say why that is not enough."""
+        if not self.repeatable:
+            raise ValueError(f"{self.name} can be read only once, and {why}. {self.again}")
+
     def pieces(self, rows: int, start: int = 0) -> Iterator:
         """The rows from `start` on as floats in pieces of any length, with NaN where missing."""
-        if self._was_read and not self.repeatable:
-            raise ValueError(f"{self.name} was read already and cannot be read again. {self.again}")
+        if self._was_read:
+            self.check_repeatable("it was read already")
         self._was_read = True
         for chunk in self.chunks_from(start, rows) if start else self.chunks(rows):
             chunk = as_rows(chunk, f"{self.name}: the block at row {start:,}")
@@ -165,7 +170,7 @@ class RowSource(ABC):
         """
         held: list = []
         count, seen = 0, start
-        for piece in self.pieces(rows, start) if start else self.pieces(rows):
+        for piece in self.pieces(rows, start):
             self._check_finite(piece, seen)
             seen += piece.shape[0]
             first = 0
@@ -195,19 +200,7 @@ class RowSource(ABC):
 
     def _check_finite(self, rows, start: int) -> None:
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
-        missing = first_missing(rows)
-        if missing is None:
-            return
-        row, column, bad = missing
-        count = f"{bad:,} of {rows.shape[0]:,} rows"
-        since = f" from row {start:,} on" if start else ""
-        place = f", {line}" if (line := self.place_of(start + row)) else ""
-        raise InvalidRowsError(
-            f"{self.name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
-            f"{self.label_of(column)}{place}; {count}{since} have missing values. Fill or leave "
-            "out those rows first.",
-            parameter="missing",
-        )
+        check_finite(rows, self.name, self.label_of, start, self.place_of)
 
     def label_of(self, column: int) -> str:
         """The name of a column for messages, or its number."""
@@ -266,13 +259,38 @@ def check_unique(names: Iterable[str], where: str) -> None:
         )
 
 
-def first_missing(rows: Any) -> tuple[int, int, int] | None:
-    """Row and column of the first entry that is NaN or infinite, and how many rows have one."""
+def check_finite(
+    rows: Any,
+    name: str,
+    label_of: Callable[[int], str] = str,
+    start: int = 0,
+    place_of: Callable[[int], str] | None = None,
+) -> None:
+    """Raise InvalidRowsError that names the first of the rows from `start` on with a bad number."""
     if np.isfinite(rows.data if is_sparse(rows) else rows).all():
-        return None
+        return
     cells = sparse.coo_array(rows)
     bad = ~np.isfinite(cells.data)
-    return int(cells.row[bad][0]), int(cells.col[bad][0]), np.unique(cells.row[bad]).size
+    row, column = start + int(cells.row[bad][0]), label_of(int(cells.col[bad][0]))
+    count = f"{np.unique(cells.row[bad]).size:,} of {rows.shape[0]:,} rows"
+    since = f" from row {start:,} on" if start else ""
+    line = place_of(row) if place_of is not None else ""
+    place = f", {line}" if line else ""
+    raise InvalidRowsError(
+        f"{name}: row {row:,} (counted from 0) holds NaN or infinity in column {column}{place}; "
+        f"{count}{since} have missing values. Fill or leave out those rows first.",
+        parameter="missing",
+    )
+
+
+def check_room(what: str, size: int, memory: Any, instead: str) -> None:
+    """Raise ValueError for what takes more than the budget, or half of what is free."""
+    room = parse_bytes(memory)
+    if size > room:
+        raise ValueError(
+            f"{what} takes {format_bytes(size)} or more in memory, and memory allows "
+            f"{format_bytes(room)}. Raise memory, or {instead}."
+        )
 
 
 def listed(items) -> str:

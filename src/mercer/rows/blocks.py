@@ -24,7 +24,7 @@ from ..compute import (
 from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
-from ..files.base import COUNTER
+from ..files.base import COUNTER, check_room
 from ..fitting.checkpoint import RowDigest
 from ..kernels import Kernel
 from ..progress import RowBar
@@ -100,12 +100,11 @@ class BlockRows(Rows):
 
     def _partial_sums(self, function, title, again, done, checkpoint):
         """The sum over each block, with the number of rows checked after the last."""
-        if again and not self.source.repeatable:
-            raise ValueError(
-                f"{self.source.name} can be read only once, and this fit makes more than one pass. "
-                "Pass a function that returns a fresh iterator, or a file. One pass is enough for "
-                "KernelPCA without weights, with a number for gamma and basis='features', "
-                "Landmarks(points=...) or FourierGrid(box=...)."
+        if again:
+            self.source.check_repeatable(
+                "this fit makes more than one pass (one is enough for KernelPCA without weights, "
+                "with a number for gamma and basis='features', Landmarks(points=...) or "
+                "FourierGrid(box=...))"
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
         total, hashed = RowDigest(), done.get("hashed", "")
@@ -206,12 +205,7 @@ class BlockRows(Rows):
         rows = self.source.read(room)
         if rows is not None:
             return rows
-        if not self.source.repeatable:
-            raise ValueError(
-                f"The rows of {self.source.name} do not fit memory={format_bytes(self.memory)}, "
-                "and it can be read only once. Pass a function that returns a fresh iterator, or a "
-                "file."
-            )
+        self.source.check_repeatable(f"its rows do not fit memory={format_bytes(self.memory)}")
         raise ValueError(
             f"{who} needs all rows of {self.source.name} at once, and memory="
             f"{format_bytes(self.memory)} is too small to read them. Save them as a .npy file, "
@@ -224,11 +218,7 @@ class BlockRows(Rows):
 
     def identity(self) -> list:
         """The file with its size and time, or the name; shape, type and the first rows."""
-        if not self.source.repeatable:
-            raise ValueError(
-                f"checkpoint= needs rows that can be read again, and {self.source.name} can be "
-                "read only once. Pass a function that returns a fresh iterator, or a file."
-            )
+        self.source.check_repeatable("checkpoint= needs rows that can be read again")
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
             first: Any = next(iter(blocks), np.zeros((0, self.shape[1])))
         first = first.toarray() if is_sparse(first) else first
@@ -250,19 +240,17 @@ class BlockRows(Rows):
         results, no_rows = np.empty((0, *tail), dtype), np.empty((0, *tail), dtype)
         for part in chain([no_rows], parts):
             count = max(count, first + len(part))
-            if count * width > self.memory:
-                break
+            check_room(
+                f"An array of the results of {count:,} rows",
+                count * width,
+                self.memory,
+                "write scores to a file: transform(..., out='scores.npy')",
+            )
             if count > len(results):  # in place: to join blocks takes as much again
                 results.resize((count, *tail), refcheck=False)
             results[first : first + len(part)] = part
             first += len(part)
-        else:
-            return results[:first]
-        raise ValueError(
-            f"The results of {count:,} rows take {format_bytes(count * width)}, and memory allows "
-            f"{format_bytes(self.memory)}. Raise memory, or write scores to a file: "
-            "transform(..., out='scores.npy')."
-        )
+        return results[:first]
 
 
 def open_blocks(X: Any, how: Opening) -> BlockRows:

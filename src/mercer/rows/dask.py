@@ -23,7 +23,7 @@ from ..compute import (
 from ..compute.arrays import Array, has_columns, is_dask
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidRowsError
-from ..files.base import as_rows, first_missing, float_of
+from ..files.base import as_rows, check_finite, float_of
 from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
@@ -173,14 +173,19 @@ class DaskRows(Rows):
         return self.shape[0]
 
     @property
-    def _check(self) -> Any:
-        """What makes rows in floating point of a chunk, or an error that names it."""
-        return partial(checked, template=self._meta, width=self.shape[1], lengths=self._lengths)
+    def _promised(self) -> tuple:
+        """What chunks must be, see `checked`."""
+        return self._meta, self.shape[1], self._lengths
 
     def _checked(self) -> Any:
         """The rows in floating point; chunks name what is wrong with them."""
-        chunks = (self._lengths, self._given.chunks[1])
-        return self._given.map_blocks(self._check, dtype=self.dtype, chunks=chunks, meta=self._meta)
+        return self._given.map_blocks(
+            checked,
+            promised=tasks.constant(self._promised),
+            dtype=self.dtype,
+            chunks=(self._lengths, self._given.chunks[1]),
+            meta=self._meta,
+        )
 
     @cached_property
     def _together(self) -> Any:
@@ -192,7 +197,8 @@ class DaskRows(Rows):
         groups = tasks.neighbors(self._lengths, min(most, -(-n // TOGETHER_PARTS)))
         if 2 * len(groups) > len(self._lengths):
             return self._checked()
-        blocks = tasks.grouped(self._given, groups, partial(stacked, check=self._check))
+        finish = tasks.constant(partial(stacked, promised=self._promised))
+        blocks = tasks.grouped(self._given, groups, finish)
         lengths = [sum(self._lengths[group.start : group.stop]) for group in groups]
         parts = zip(blocks, lengths, strict=True)
         return da.concatenate([da.from_delayed(t, (m, d), meta=self._meta) for t, m in parts])
@@ -301,8 +307,12 @@ def is_number(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf"
 
 
-def checked(rows, template, width: int, lengths: tuple, block_id=(0, 0)) -> Any:
-    """The rows of a chunk in the type and form of a template, or an error that names it."""
+def checked(rows, promised: tuple, block_id=(0, 0)) -> Any:
+    """The rows of a chunk, or an error that names it.
+
+    Promised are the type and form, as a template, the number of columns, and the lengths of all.
+    """
+    template, width, lengths = promised
     name = f"Chunk {block_id[0]} of X"
     check_type(rows, name)
     rows = as_rows(rows, name)
@@ -318,18 +328,13 @@ def checked(rows, template, width: int, lengths: tuple, block_id=(0, 0)) -> Any:
             "makes it, or pass X.compute_chunk_sizes()."
         )
     rows = match_sparsity(rows.astype(template.dtype, copy=False), template)
-    missing = first_missing(rows)
-    if missing is not None:
-        raise ValueError(
-            f"{name} contains NaN or infinity, first in its row {missing[0]}. Remove or fill such "
-            "rows first."
-        )
+    check_finite(rows, name)
     return rows
 
 
-def stacked(chunks: list, first: int, check) -> Any:
+def stacked(chunks: list, first: int, promised: tuple) -> Any:
     """Neighbors under each other, checked."""
-    return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
+    return stack_rows([checked(rows, promised, (first + i, 0)) for i, rows in enumerate(chunks)])
 
 
 def lazy_like(values: Array, X: Any, array: Any) -> Any:

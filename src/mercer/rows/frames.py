@@ -22,7 +22,7 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import chosen_columns, first_missing, listed
+from ..files.base import check_finite, chosen_columns, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
 from .base import Opening, Rows
@@ -130,15 +130,11 @@ class Reader:
             rows = self._unnested(batch.column(self.columns[0]), place, start)
         else:
             rows = stacked(batch, self.columns, self.dtype)
-        missing = first_missing(rows)
-        if missing is not None:
-            row, column, _ = missing
-            name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
-            raise InvalidRowsError(
-                f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
-                f"{start + row:,} (counted from 0). {ADVICE}",
-                parameter="missing",
-            )
+
+        def label_of(column):
+            return f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
+
+        check_finite(rows, f"{place} of X", label_of, start)
         return rows
 
     def _unnested(self, column, place: str, start: int) -> np.ndarray:
