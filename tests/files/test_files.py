@@ -362,7 +362,7 @@ def test_csv_faults(csv_reader, tmp_path):
         "": "is empty",
         "a,b\n": "a header and no rows",
         "a,a\n1,2\n": "the same name",
-        "1,2\n3\n": "first line has 2 cells and a later one 1",
+        "1,2\n3\n": "line 2 has 1 cells, and the first line has 2",
         "x,y\nu,v\n": "no column of numbers",
         "1,2\n" * 200 + "1,oops\n": "cannot be read as numbers.*oops",
         "1,2\n" * 200 + "1\n": "cannot be read as numbers",

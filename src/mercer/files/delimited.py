@@ -188,12 +188,7 @@ class CSVSource(RowSource):
         if not rows:
             raise ValueError(f"{self.name} has a header and no rows. Add at least one.")
         for row, line in zip(rows, numbers, strict=True):
-            if len(row) != width:
-                raise ValueError(
-                    f"{self.name}: the first line has {width} cells and a later one {len(row)}, "
-                    f"line {line}: {row!r:.200}. Give all lines the same number, or quote cells "
-                    "that hold the delimiter."
-                )
+            self._check_width(row, width, line)
         unnamed = [None if title.strip() else i for i, title in enumerate(titles, 1)]
         cells = zip(names, unnamed, zip(*rows, strict=True), strict=True)
         return {name: Column.of(name, i, column, numbers, self.format) for name, i, column in cells}
@@ -219,16 +214,20 @@ class CSVSource(RowSource):
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """The line and the cells of every row; all rows have the same number of them."""
-        width, header_rows = len(self.places), int(bool(self.skipped))
         with open_lines(self.path, self.format, self.comment) as lines:
             rows = filter(None, csv.reader(lines, delimiter=self.delimiter))
-            for row in islice(rows, header_rows, None):
-                if len(row) != width:
-                    raise ValueError(
-                        f"{self.name} cannot be read as numbers: line {lines.number} has "
-                        f"{len(row)} cells, and the first line has {width}."
-                    )
+            for row in islice(rows, int(bool(self.skipped)), None):
+                self._check_width(row, len(self.places), lines.number)
                 yield lines.number, row
+
+    def _check_width(self, row: list[str], width: int, line: int) -> None:
+        """Raise ValueError for a row that has another number of cells than the first line."""
+        if len(row) != width:
+            raise ValueError(
+                f"{self.name} cannot be read as numbers: line {line} has {len(row)} cells, and the "
+                f"first line has {width}: {row!r:.200}. Give all lines the same number, or quote "
+                "cells that hold the delimiter."
+            )
 
     def _by_pyarrow(self, rows) -> Iterator[np.ndarray]:
         arrow, pa = needed("pyarrow.csv", "files"), needed("pyarrow", "files")

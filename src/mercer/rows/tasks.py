@@ -9,11 +9,11 @@ worker that dies costs a retry.
 import sys
 import uuid
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
+from graphlib import TopologicalSorter
 from itertools import chain, pairwise
 from operator import add
 from typing import Any
@@ -192,18 +192,25 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
         held = {future.key for future in futures_of(array)}
     if not held:  # else it would drop what a cluster holds
         (array,) = dask.optimize(array)
-    graph = dict(array.__dask_graph__())
     chunks = [key for (key,) in array.__dask_keys__()]
+    graph, needs = cull(dict(array.__dask_graph__()), chunks)
+    needs |= dict.fromkeys(held.intersection(needs), ())  # a future has the name of its result
     parts = [[chunks[number] for number in group] for group in groups]
-    culled = [cull(graph, part) for part in parts]
-    users = Counter(chain.from_iterable(needed for needed, _ in culled))
-    shared = {key: graph[key] for key, count in users.items() if count > 1 or key in held}
+    # For every key the number of the only part that needs it; None where several do.
+    owners: dict = {key: number for number, part in enumerate(parts) for key in part}
+    for key in reversed([*TopologicalSorter(needs).static_order()]):
+        owner = owners[key] = None if key in held else owners[key]
+        for other in needs[key]:
+            owners[other] = owner if owners.get(other, owner) == owner else None
+    private: list[dict] = [{} for _ in parts]
+    shared: dict = {}
+    for key, owner in owners.items():
+        (shared if owner is None else private[owner])[key] = graph[key]
     tasks = []
-    for group, part, (needed, needs) in zip(groups, parts, culled, strict=True):
-        private = {key: task for key, task in needed.items() if key not in shared}
-        wanted = dict.fromkeys([*part, *chain.from_iterable(needs[key] for key in private)])
+    for group, part, made in zip(groups, parts, private, strict=True):
+        wanted = dict.fromkeys([*part, *chain.from_iterable(needs[key] for key in made)])
         inputs = [key for key in wanted if key in shared]
-        make = delayed(partial(run_group, private, part, inputs))
+        make = delayed(partial(run_group, made, part, inputs))
         tasks.append(make([Delayed(key, shared) for key in inputs], finish, group.start))
     return tasks
 
