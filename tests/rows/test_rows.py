@@ -138,7 +138,7 @@ class Pieces:
 def pieces(monkeypatch):
     """The line that registers the new kind."""
     kind = (lambda X: isinstance(X, Pieces), lambda X, how: PieceRows(X.pieces))
-    monkeypatch.setattr(mercer.rows, "KINDS", [*mercer.rows.KINDS, kind])
+    monkeypatch.setattr(mercer.rows.array, "KINDS", [*mercer.rows.KINDS, kind])
 
 
 def test_a_new_kind_of_rows_is_one_class_and_one_line(pieces, X, tmp_path):

@@ -21,11 +21,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..compute.arrays import Array, is_dask
+from ..compute.arrays import is_dask
 from ..files import is_cluster_table
 from ..fitting.expansion import OfExpansion, scores_of
+from . import array
 from .array import (
     ArrayRows,
     engine_for,
@@ -34,6 +33,7 @@ from .array import (
     in_type,
     like_of,
     like_rows,
+    open_rows,
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
@@ -52,17 +52,7 @@ KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Opening], Rows]]] = [
     (is_source, open_blocks),
     (lambda X: isinstance(X, SummedRows), lambda X, how: X),
 ]
-
-
-def open_rows(
-    X: Any, how: Opening, check: Callable[[Any], Array] | None = None, original: Any = None
-) -> Rows:
-    """The rows of X, wherever they are; an array is first checked by ``check(X)``."""
-    if type(X) is not np.ndarray:
-        for is_kind, opened in KINDS:
-            if is_kind(X):
-                return opened(X, how)
-    return ArrayRows(X if check is None else check(X), original, how.memory)
+array.KINDS = KINDS
 
 
 def is_elsewhere(values: Any) -> bool:

@@ -1,5 +1,6 @@
 """Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,13 @@ import numpy as np
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore
 from ..compute.arrays import Array, BlocksOnDemand, blocks_of, dtype_in
-from ..files.base import float_of
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
-from .base import Rows
+from .base import Opening, Rows
+
+#: See `mercer.rows.KINDS`.
+KINDS: list = []
 
 
 class ArrayRows(Rows):
@@ -101,6 +104,17 @@ class ArrayRows(Rows):
         return self.array[index]
 
 
+def open_rows(
+    X: Any, how: Opening, check: Callable[[Any], Array] | None = None, original: Any = None
+) -> Rows:
+    """The rows of X, wherever they are; an array is first checked by ``check(X)``."""
+    if type(X) is not np.ndarray:
+        for is_kind, opened in KINDS:
+            if is_kind(X):
+                return opened(X, how)
+    return ArrayRows(X if check is None else check(X), original, how.memory)
+
+
 def in_memory(rows: Rows) -> Array | None:
     """The array of all rows; None if rows are not one array."""
     return rows.array if isinstance(rows, ArrayRows) else None
@@ -143,7 +157,7 @@ def like_rows(result: Array, rows: Rows) -> Any:
 
 def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
-    return float_of(X.dtype)
+    return np.dtype(np.float32 if "float32" in str(X.dtype) else np.float64)
 
 
 def in_type(result: Array, dtype: Any) -> Any:
