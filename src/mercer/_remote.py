@@ -83,10 +83,6 @@ class RemotePath:
     def suffix(self) -> str:
         return self._pure.suffix
 
-    def with_suffix(self, suffix: str) -> PurePosixPath:
-        """The key with another suffix, for what is asked of names."""
-        return self._pure.with_suffix(suffix)
-
     def relative_to(self, folder: "RemotePath") -> PurePosixPath:
         return self._pure.relative_to(folder._pure)
 

@@ -93,7 +93,7 @@ def test_blocks_are_the_rows(kind, rows, size, X):
     assert {len(block) for block in blocks[:-1]} <= {size}
     assert_array_equal(np.concatenate(blocks), X)
     if kind in ONCE:
-        with pytest.raises(ValueError, match="cannot be read again"):
+        with pytest.raises(ValueError, match="it was read already"):
             source.read()
     else:
         assert_array_equal(source.read(), X)

@@ -67,7 +67,7 @@ def test_a_later_cell_that_is_no_number_is_named_too(table):
     with pytest.raises(ValueError, match=r"line 400 has 1 cells, and the first line has 3"):
         table(lines("length,width,species", *body)).read()
     body[3] = "1,2"
-    with pytest.raises(ValueError, match=r"first line has 3 cells and a later one 2, line 5"):
+    with pytest.raises(ValueError, match=r"line 5 has 2 cells, and the first line has 3"):
         table(lines("length,width,species", *body))
 
 

@@ -172,7 +172,8 @@ def check_bad_rows(made, to_pandas, place):
         last = np.cumsum([len(part) for part in parts])
         part = int(np.searchsorted(last, row, side="right"))
         number = row - int(last[part]) + len(parts[part])
-        words = f"{place(part, parts)} of X holds .*column '?{column}'?.* row {number:,} "
+        where = f"{place(part, parts)} of X.* holds .*column '?{column}'?"
+        words = f"(?s)^(?=.*row {number:,} ).*{where}"
         fitted = model(SupervisedKernelPCA)
         with pytest.raises(InvalidRowsError, match=words) as caught:
             fitted.fit(made(parts), y="y", sample_weight="w")

@@ -140,7 +140,7 @@ def test_rows_that_changed_are_not_saved(tmp_path):
     D = da.from_array(many_rows(300, 3), chunks=(100, -1)).map_blocks(changing, dtype=float)
     model = KernelPCA(2, **TIGHT).fit(D)
     less.append("a row")
-    with pytest.raises(ModelFileError, match=r"300 .*297 now"):
+    with pytest.raises(ValueError, match=r"Chunk \d of X has 99 rows, and 100 were promised"):
         model.save(tmp_path / "model.mercer")
     assert not list(tmp_path.iterdir())
 
@@ -199,5 +199,5 @@ def test_a_sparse_chunk_that_is_wrong_is_named(what):
     X[::3, 1] = 1.0
     X[47, 2] = np.nan if what == "a hole" else np.inf
     D = as_sparse(da.from_array(X, chunks=(20, -1)))
-    with pytest.raises(ValueError, match=r"Chunk 2 of X contains NaN or infinity.*row 7"):
+    with pytest.raises(ValueError, match=r"Chunk 2 of X: row 7 .*holds NaN or infinity"):
         KernelPCA(2, kernel="rbf", basis=Landmarks(5)).fit(D)

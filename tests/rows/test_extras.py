@@ -131,7 +131,7 @@ def test_what_cannot_stand_beside_rows(tmp_path):
     with pytest.raises(ValueError, match="masked"):
         KernelPCA(1).fit(X, sample_weight=iter([masked]))
     large = (np.ones((1000, 9)) for _ in range(10**6))
-    with pytest.raises(ValueError, match=r"y is needed as one array, .* memory leaves 5"):
+    with pytest.raises(ValueError, match=r"y, which is needed as one array, .* memory allows 5"):
         KernelCCA(1, memory="20MB").fit(X, large)
     for weights in (TARGETS["weights"][1:], np.append(TARGETS["weights"], 1.0)):
         with pytest.raises(ValueError, match="a number for each of the"):

@@ -268,7 +268,7 @@ def test_auto_turns_to_landmarks_where_rows_do_not_fit(X, tmp_path):
             model("points", memory="3300kB").fit(source)
     found = model("auto", memory="3300kB").fit(tmp_path / "tall.npy")
     assert found.plan_.method == 'basis="landmarks"'
-    with pytest.raises(ValueError, match=r"do not fit memory=3.3 MB, and it can be read only once"):
+    with pytest.raises(ValueError, match=r"only once, and its rows do not fit memory=3.3 MB"):
         model("auto", memory="3300kB").fit(pieces(tall)())
 
 

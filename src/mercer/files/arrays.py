@@ -15,10 +15,10 @@ from zipfile import ZIP_STORED, ZipFile, is_zipfile
 import numpy as np
 from scipy import sparse
 
-from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
+from ..compute import is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import check_size, check_within, csr_from_parts, whole_numbers
 from ..compute.numbers import sound_sparse
-from .base import RowSource, as_rows, float_of, readable
+from .base import RowSource, as_rows, check_room, float_of, readable
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # Members of an archive of `scipy.sparse.save_npz`, and those with a number for each entry.
@@ -26,10 +26,9 @@ SPARSE_PARTS, ENTRIES = {"format", "shape", "data"}, ("data", "indices")
 # Stored archives are used from disk where the budget is less than so many times their size.
 MAPPED_SHARE = 4
 # What to save instead of an archive that does not fit.
-AS_ROWS, AS_SPARSE = (
-    "save its rows as a .npy file",
-    "save it with scipy.sparse.save_npz(path, A.tocsr(), compressed=False)",
-)
+AS_ROWS = "save its rows as a .npy file, which is used from disk"
+UNCOMPRESSED = "scipy.sparse.save_npz(path, A.tocsr(), compressed=False)"
+AS_SPARSE = f"save it with {UNCOMPRESSED}, which is used from disk"
 
 
 class ArraySource(RowSource):
@@ -103,8 +102,7 @@ def mapped(path: Path) -> np.memmap:
 
 def from_npz(path: Path, name: str | None = None, memory=None) -> RowSource:
     """An array of an ``.npz`` archive, or the matrix of `scipy.sparse.save_npz`."""
-    with opened(path) as archive:
-        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+    with opened(path) as (archive, names):
         if name is None and set(names) >= SPARSE_PARTS:
             return ArraySource(read_sparse(archive, names, path.name, memory), path.name)
     return NpzSource(path, f"{one_of(names, name, path.name)}.npy", memory)
@@ -122,11 +120,11 @@ def one_of(names: list[str], name: str | None, where: str) -> str:
 
 def read_npz(path: Path, memory=None):
     """The only array of an ``.npz`` archive, of any shape and type, or its sparse matrix."""
-    with opened(path) as archive:
-        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+    with opened(path) as (archive, names):
         if set(names) >= SPARSE_PARTS:
             return read_sparse(archive, names, path.name, memory)
-        check_room(path.name, sum(info.file_size for info in archive.infolist()), memory)
+        size = sum(info.file_size for info in archive.infolist())
+        check_room(path.name, size, memory, AS_ROWS)
         return read_member(archive, one_of(names, None, path.name))
 
 
@@ -135,7 +133,7 @@ class NpzSource(RowSource):
 
     def __init__(self, path: Path, member: str, memory=None):
         self.path, self.name, self.member, self.memory = path, path.name, member, memory
-        with opened(path) as archive, archive.open(member) as file:
+        with opened(path) as (archive, _), archive.open(member) as file:
             shape, _, stored = read_header(file, archive, member)
         check_numbers(shape, stored, self.name)
         self.n_rows, self.n_columns = shape
@@ -143,10 +141,11 @@ class NpzSource(RowSource):
 
     def chunks(self, rows):
         """Rows as they are unpacked; an array stored by columns is unpacked as a whole."""
-        with opened(self.path) as archive, archive.open(self.member) as file:
+        with opened(self.path) as (archive, _), archive.open(self.member) as file:
             (n, d), by_columns, stored = read_header(file, archive, self.member)
             if by_columns:
-                check_room(self.name, n * d * stored.itemsize, self.memory)
+                size = n * d * stored.itemsize
+                check_room(self.name, size, self.memory, AS_ROWS)
                 yield read_array(file, (d, n), stored).T
                 return
             for start in range(0, n, rows):
@@ -154,13 +153,13 @@ class NpzSource(RowSource):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[ZipFile]:
-    """The archive, open; what is wrong with it is said in one sentence."""
+def opened(path: Path) -> Iterator[tuple[ZipFile, list[str]]]:
+    """The archive, open, and the names of its arrays; errors say in one sentence what is wrong."""
     with readable(path.name, "a NumPy archive"):
         if not is_zipfile(path):
             raise OSError("it is no archive")
         with ZipFile(path) as archive:
-            yield archive
+            yield archive, sorted(member.removesuffix(".npy") for member in archive.namelist())
 
 
 def read_header(file, archive: ZipFile, member: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -210,16 +209,6 @@ def mapped_member(archive: ZipFile, name: str) -> np.ndarray:
         named, extra = np.frombuffer(file.read(4), "<u2").tolist()
     offset = member.header_offset + 30 + named + extra + inside
     return np.memmap(str(archive.filename), dtype, "r", offset, shape)
-
-
-def check_room(where: str, size: int, memory=None, instead: str = AS_ROWS) -> None:
-    """Raise ValueError for arrays that take more than the budget, or half of what is free."""
-    room = parse_bytes(memory)
-    if size > room:
-        raise ValueError(
-            f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} of "
-            f"memory can be used. Raise memory, or {instead}, which is used from disk."
-        )
 
 
 def read_sparse(archive: ZipFile, names, where: str, memory=None) -> sparse.csr_matrix:
@@ -278,7 +267,7 @@ class BlocksSource(RowSource):
         self.name = f"the blocks of {title}()" if self.repeatable else f"the {type(given).__name__}"
         blocks = self._fresh()
         for block in blocks:
-            first = as_rows(block, self.name)
+            first = as_rows(block, f"{self.name}: the block at row 0")
             if first.shape[0]:
                 break
         else:

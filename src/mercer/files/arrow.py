@@ -7,7 +7,6 @@ database connection may have one open result at a time.
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import dropwhile
@@ -19,7 +18,7 @@ import numpy as np
 from .._packages import needed
 from ..compute import parse_bytes
 from ..compute.arrays import Array
-from .base import COUNTER, RowSource, readable
+from .base import COUNTER, RowSource, check_unique, chosen_columns, readable
 
 # What a stream is called in messages, by the library it comes from.
 NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow": "the Arrow data"}
@@ -39,9 +38,9 @@ class ArrowSource(RowSource):
     Parameters
     ----------
     batches : callable
-        ``batches(rows, columns)``, a generator of record batches; both are wishes, which a stream
-        need not follow. One that can seek is also called with ``skip=[rows]``, from which it takes
-        the rows of what it passes over.
+        ``batches(rows, columns, skip)``, a generator of record batches. All are wishes, which a
+        stream need not follow: one that can seek takes the rows that it passes over from ``skip``,
+        a list with the number of those that nobody wants.
     schema : pyarrow.Schema
     name : str
     columns : list of str or None
@@ -51,43 +50,35 @@ class ArrowSource(RowSource):
     """
 
     threaded = False  # a connection to a database may be tied to its thread
-    seeks = False  # whether batches can be passed over
     again = "Pass the table or the query that it came from."
 
     def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
         self.batches, self.name, self.repeatable = batches, name, repeatable
-        self._take_columns(kinds_of(schema, name), columns)
-        types = {str(schema.field(column).type) for column in self.columns or ()}
+        self.columns, self.reasons = chosen_columns(name, kinds_of(schema, name), columns)
+        self.n_columns = len(self.columns)
+        types = {str(schema.field(column).type) for column in self.columns}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
 
     def chunks(self, rows):
         """The batches, cut where they are larger than asked for, columns side by side."""
-        with readable(self.name), closing(self.batches(rows, self.columns)) as batches:
-            yield from self._cut(batches, rows)
+        return self.chunks_from(0, rows)
 
     def chunks_from(self, start, rows):
         """The same behind the first rows; whole row groups and batches of files are not read."""
-        if not self.seeks:
-            yield from super().chunks_from(start, rows)
-            return
         skip = [start]
         with readable(self.name), closing(self.batches(rows, self.columns, skip)) as batches:
             for batch in batches:
                 first = min(skip[0], batch.num_rows)
                 skip[0] -= first
-                yield from self._cut([batch.slice(first)], rows)
-
-    def _cut(self, batches, rows) -> Iterator:
-        for batch in batches:
-            for start in range(0, batch.num_rows, rows):
-                yield stacked(batch.slice(start, rows), self.columns, self.dtype)
+                for place in range(first, batch.num_rows, rows):
+                    yield stacked(batch.slice(place, rows), self.columns, self.dtype)
 
     def others(self, names=None):
         """Columns of any kind."""
         names = list(self.left_out if names is None else names)
         if not names or (self.columns and not self.repeatable):
             return {}
-        with readable(self.name), closing(self.batches(BATCH_ROWS, names)) as batches:
+        with readable(self.name), closing(self.batches(BATCH_ROWS, names, [0])) as batches:
             rows = [
                 [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
                 for batch in batches
@@ -133,7 +124,7 @@ def from_arrow(X, columns=None) -> ArrowSource:
         return from_dataset(X, columns)
     name = NAMES.get(library, f"the {type(X).__name__}")
 
-    def batches(rows, columns) -> Iterator:
+    def batches(rows, columns, skip) -> Iterator:
         with reader_of(X, name) as reader:
             yield from reader
 
@@ -163,7 +154,7 @@ def from_dataset(X, columns=None) -> ArrowSource:
     # A scan of a reader is used up by it, and does not say so: a scan is read once.
     scanned = isinstance(X, needed("pyarrow.dataset", "files").Scanner)
 
-    def batches(rows, columns) -> Iterator:
+    def batches(rows, columns, skip) -> Iterator:
         scan = X if scanned else X.scanner(columns=columns, batch_size=rows)
         with scan.to_reader() as reader:
             yield from reader
@@ -181,7 +172,7 @@ def from_query(X, columns=None) -> ArrowSource:
         )
     name = "the polars query"
 
-    def batches(rows, columns) -> Iterator:
+    def batches(rows, columns, skip) -> Iterator:
         # Several small batches ahead are cheaper than one too large.
         for frame in X.select(columns).collect_batches(chunk_size=rows, maintain_order=True):
             yield from reader_of(frame, name)
@@ -194,7 +185,7 @@ def from_feather(path: Path, columns=None, memory=None) -> ArrowSource:
     """A Feather file of version 2, which is an Arrow file, or an Arrow stream in a file."""
     pa, ipc = needed("pyarrow", "files"), needed("pyarrow.ipc", "files")
 
-    def batches(rows, columns, skip=None) -> Iterator:
+    def batches(rows, columns, skip) -> Iterator:
         with readable(path.name, "a Feather or Arrow file"), pa.memory_map(str(path)) as file:
             try:
                 reader = ipc.open_file(file)
@@ -207,20 +198,19 @@ def from_feather(path: Path, columns=None, memory=None) -> ArrowSource:
                 if not passed_over(batch.num_rows, skip):
                     yield batch
 
-    first = next(batches(None, None), None)
+    first = next(batches(None, None, [0]), None)
     if first is None:
         raise ValueError(f"{path.name} has no rows. Add at least one.")
     source = ArrowSource(batches, first.schema, path.name, columns)
-    source.threaded = source.seeks = True
+    source.threaded = True
     return source
 
 
-def passed_over(count: int, skip: list | None) -> bool:
+def passed_over(count: int, skip: list[int]) -> bool:
     """Whether `count` rows are to be skipped; if so, lowers the number left to skip."""
-    if skip is None or count > skip[0]:
-        return False
-    skip[0] -= count
-    return True
+    over = 0 < skip[0] >= count
+    skip[0] -= count * over
+    return over
 
 
 def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
@@ -241,7 +231,7 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
             opened = file if isinstance(file, Path) else file.open("rb")
             return parquet.ParquetFile(opened, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
-    def batches(rows, columns, skip=None) -> Iterator:
+    def batches(rows, columns, skip) -> Iterator:
         try:
             for file in files:
                 with readable(file.name, "Parquet"):
@@ -252,8 +242,7 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
                     groups = list(range(len(counts) - len(later), len(counts)))
                     parts = column_parts(opened, columns, room)
                     if len(parts) < 2:
-                        size, chosen = min(rows, BATCH_ROWS), {"columns": columns}
-                        yield from opened.iter_batches(size, row_groups=groups, **chosen)
+                        yield from opened.iter_batches(min(rows, BATCH_ROWS), groups, columns)
                         continue
                     for group in groups:
                         yield from group_by_parts(opened, group, parts, room)
@@ -262,8 +251,7 @@ def from_parquet(path: Any, columns=None, memory=None) -> ArrowSource:
             pa.default_memory_pool().release_unused()
 
     source = ArrowSource(batches, open_file(files[0]).schema_arrow, path.name, columns)
-    source.threaded = source.seeks = True
-    source.n_rows = 0
+    source.threaded, source.n_rows = True, 0
     for file in files:
         opened_file = open_file(file)
         meta, kinds = opened_file.metadata, kinds_of(opened_file.schema_arrow, file.name)
@@ -340,11 +328,7 @@ def kinds_of(schema, source: str) -> dict[str, str | None]:
     """Why each column of a schema is not made of numbers; None for those that are."""
     with readable(source):
         kinds = {field.name: why_no_number(field.type) for field in schema}
-    if len(kinds) < len(schema):
-        twice = Counter(schema.names).most_common(1)[0][0]
-        raise ValueError(
-            f"{source}: two columns have the same name, {twice!r:.60}. Rename one of them."
-        )
+    check_unique(schema.names, source)
     # As pandas calls an index without a name.
     index = (name for name in kinds if name.startswith("__index_level_"))
     return kinds | {name: kinds[name] or COUNTER for name in index}

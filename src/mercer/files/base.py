@@ -4,7 +4,8 @@ Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..compute import is_sparse, stack_rows, to_numpy
+from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
 
@@ -124,13 +125,18 @@ class RowSource(ABC):
         """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
         return ""
 
+    def check_repeatable(self, why: str) -> None:
+        """Raise ValueError where the rows can be read only once, and say why that is not enough."""
+        if not self.repeatable:
+            raise ValueError(f"{self.name} can be read only once, and {why}. {self.again}")
+
     def pieces(self, rows: int, start: int = 0) -> Iterator:
         """The rows from `start` on as floats in pieces of any length, with NaN where missing."""
-        if self._was_read and not self.repeatable:
-            raise ValueError(f"{self.name} was read already and cannot be read again. {self.again}")
+        if self._was_read:
+            self.check_repeatable("it was read already")
         self._was_read = True
         for chunk in self.chunks_from(start, rows) if start else self.chunks(rows):
-            chunk = as_rows(chunk, self.name, start)
+            chunk = as_rows(chunk, f"{self.name}: the block at row {start:,}")
             if chunk.shape[1] != self.n_columns:
                 raise ValueError(
                     f"{self.name}: the rows from {start:,} have {chunk.shape[1]} columns, and "
@@ -164,7 +170,7 @@ class RowSource(ABC):
         """
         held: list = []
         count, seen = 0, start
-        for piece in self.pieces(rows, start) if start else self.pieces(rows):
+        for piece in self.pieces(rows, start):
             self._check_finite(piece, seen)
             seen += piece.shape[0]
             first = 0
@@ -178,78 +184,113 @@ class RowSource(ABC):
         if held:
             yield stack_rows(held)
 
-    def read(self) -> Any:
-        """All rows at once, (n_rows, n_columns)."""
-        blocks = list(self.blocks(READ_ROWS))
-        return stack_rows(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
+    def read(self, room: float = np.inf) -> Any:
+        """All rows at once, (n_rows, n_columns); None where they take more bytes than that."""
+        width, held, size = self.n_columns * self.dtype.itemsize, [], 0
+        if not self.sparse and (self.n_rows or 0) * width > room:
+            return None
+        with closing(self.blocks(int(max(1, min(READ_ROWS, room / width))))) as blocks:
+            for block in blocks:
+                held.append(block)
+                parts = (block.data, block.indices, block.indptr) if self.sparse else (block,)
+                size += sum(part.nbytes for part in parts)
+                if size > room:
+                    return None
+        return stack_rows(held) if held else np.empty((0, self.n_columns), self.dtype)
 
     def _check_finite(self, rows, start: int) -> None:
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
-        missing = first_missing(rows)
-        if missing is None:
-            return
-        row, column, bad = missing
-        count = f"{bad:,} of {rows.shape[0]:,} rows"
-        since = f" from row {start:,} on" if start else ""
-        place = f", {line}" if (line := self.place_of(start + row)) else ""
-        raise InvalidRowsError(
-            f"{self.name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
-            f"{self.label_of(column)}{place}; {count}{since} have missing values. Fill or leave "
-            "out those rows first.",
-            parameter="missing",
-        )
+        check_finite(rows, self.name, self.label_of, start, self.place_of)
 
     def label_of(self, column: int) -> str:
         """The name of a column for messages, or its number."""
         return repr(self.columns[column]) if self.columns else str(column)
 
-    def _take_columns(self, kinds: dict[str, str | None], wanted) -> None:
-        """Take the columns of a table that are wanted, and note why the others are left out.
 
-        Parameters
-        ----------
-        kinds : dict of str to (str or None)
-            Every column, and why it is not read as numbers; None for columns of numbers.
-        wanted : list of str or None
-            None for all columns of numbers.
-        """
-        if wanted is None:
-            columns = [column for column, why in kinds.items() if why is None]
-            if not columns:
-                reasons = listed(f"{column} ({why})" for column, why in kinds.items())
+def chosen_columns(
+    name: str, kinds: dict[str, str | None], wanted: Any
+) -> tuple[list[str], dict[str, str]]:
+    """The columns of a table that are read as numbers, and why each of the others is left out.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the table.
+    kinds : dict of str to (str or None)
+        Every column, and why it is not read as numbers; None for columns of numbers.
+    wanted : list of str or None
+        None for all columns of numbers.
+    """
+    if wanted is None:
+        columns = [column for column, why in kinds.items() if why is None]
+        if not columns:
+            reasons = listed(f"{column} ({why})" for column, why in kinds.items())
+            raise ValueError(
+                f"{name} has no column of numbers; its columns are {reasons}. Convert those that "
+                "are meant as numbers."
+            )
+    else:
+        columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
+        if not columns and wanted is not NO_COLUMNS:
+            raise ValueError("columns is empty. Name at least one, or leave it out for all.")
+        for column in columns:
+            if column not in kinds:
                 raise ValueError(
-                    f"{self.name} has no column of numbers; its columns are {reasons}. Convert "
-                    "those that are meant as numbers."
+                    f"{name} has no column {column!r}; its columns are "
+                    f"{listed(map(repr, kinds))}. Name some of these."
                 )
-        else:
-            columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
-            if not columns and wanted is not NO_COLUMNS:
-                raise ValueError("columns is empty. Name at least one, or leave it out for all.")
-            for column in columns:
-                if column not in kinds:
-                    raise ValueError(
-                        f"{self.name} has no column {column!r}; its columns are "
-                        f"{listed(map(repr, kinds))}. Name some of these."
-                    )
-                if kinds[column] not in (None, COUNTER):
-                    raise ValueError(
-                        f"{self.name}: column {column!r} is not made of numbers ({kinds[column]}). "
-                        "Leave it out."
-                    )
-            if len(set(columns)) < len(columns):
-                raise ValueError(f"columns={columns} names a column twice. Name each once.")
-        self.columns, self.n_columns = columns, len(columns)
-        taken = set(columns)
-        self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
+            if kinds[column] not in (None, COUNTER):
+                raise ValueError(
+                    f"{name}: column {column!r} is not made of numbers ({kinds[column]}). Leave it "
+                    "out."
+                )
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"columns={columns} names a column twice. Name each once.")
+    taken = set(columns)
+    return columns, {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
 
 
-def first_missing(rows: Any) -> tuple[int, int, int] | None:
-    """Row and column of the first entry that is NaN or infinite, and how many rows have one."""
+def check_unique(names: Iterable[str], where: str) -> None:
+    """Raise ValueError where two columns of a table have the same name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"{where}: two columns have the same name, {twice[0]!r:.60}. Rename one of them."
+        )
+
+
+def check_finite(
+    rows: Any,
+    name: str,
+    label_of: Callable[[int], str] = str,
+    start: int = 0,
+    place_of: Callable[[int], str] | None = None,
+) -> None:
+    """Raise InvalidRowsError that names the first of the rows from `start` on with a bad number."""
     if np.isfinite(rows.data if is_sparse(rows) else rows).all():
-        return None
+        return
     cells = sparse.coo_array(rows)
     bad = ~np.isfinite(cells.data)
-    return int(cells.row[bad][0]), int(cells.col[bad][0]), np.unique(cells.row[bad]).size
+    row, column = start + int(cells.row[bad][0]), label_of(int(cells.col[bad][0]))
+    count = f"{np.unique(cells.row[bad]).size:,} of {rows.shape[0]:,} rows"
+    since = f" from row {start:,} on" if start else ""
+    line = place_of(row) if place_of is not None else ""
+    place = f", {line}" if line else ""
+    raise InvalidRowsError(
+        f"{name}: row {row:,} (counted from 0) holds NaN or infinity in column {column}{place}; "
+        f"{count}{since} have missing values. Fill or leave out those rows first.",
+        parameter="missing",
+    )
+
+
+def check_room(what: str, size: int, memory: Any, instead: str) -> None:
+    """Raise ValueError for what takes more than the budget, or half of what is free."""
+    room = parse_bytes(memory)
+    if size > room:
+        raise ValueError(
+            f"{what} takes {format_bytes(size)} or more in memory, and memory allows "
+            f"{format_bytes(room)}. Raise memory, or {instead}."
+        )
 
 
 def listed(items) -> str:
@@ -259,31 +300,26 @@ def listed(items) -> str:
     return ", ".join(items[:LISTED]) + rest
 
 
-def as_rows(chunk, name: str, start: int = 0):
+def as_rows(chunk, title: str):
     """A piece of a source as a 2-D array of numbers or a CSR matrix."""
-    title = f"{name}: the block at row {start:,}"
     check_meaning(chunk, title)
     try:
         rows = to_numpy(chunk)
         rows = sound_sparse(rows, title).tocsr() if is_sparse(rows) else np.asarray(rows)
+        rows = rows if rows.dtype.kind in "biuf" else rows.astype(float)
     except (ValueError, TypeError) as error:
         raise reason(chunk, error, title) from error
     if rows.ndim != 2:
         raise ValueError(
-            f"{name}: expected blocks of rows, arrays of shape (rows, columns), and the one at row "
-            f"{start:,} has shape {rows.shape}. Pass a single row as x[None, :]."
-        )
-    if rows.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name}: the rows from {start:,} are of type {rows.dtype}, and numbers are needed. "
-            "Convert or leave out what is not a number."
+            f"{title} is no array of shape (rows, columns), but has shape {rows.shape}. Pass a "
+            "single row as x[None, :]."
         )
     return rows
 
 
 def float_of(dtype) -> np.dtype:
-    """The floating type that rows of a type are read in: float32 stays, all else is float64."""
-    return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
+    """The NumPy type that rows of any library are read in: float32 stays, all else is float64."""
+    return np.dtype(np.float32 if "float32" in str(dtype) else np.float64)
 
 
 def read_blocks(source: RowSource, rows: int, start: int = 0) -> Generator:

@@ -8,7 +8,6 @@ import csv
 import gzip
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,9 +20,9 @@ import numpy as np
 
 from .._packages import has, needed
 from .._remote import temporary_folder
-from ..compute import format_bytes, parse_bytes
+from ..compute import parse_bytes
 from .arrow import stacked
-from .base import COUNTER, RowSource, readable
+from .base import COUNTER, RowSource, check_room, check_unique, chosen_columns, readable
 
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
@@ -142,8 +141,9 @@ class CSVSource(RowSource):
         self.path, self.name = path, name or path.name
         self.format, self.comment, self.delimiter, notes = detect(path, format or TextFormat())
         head = self._read_head(notes)
-        self._take_columns({name: column.why for name, column in head.items()}, columns)
-        self.picked: list[str] = self.columns or []
+        kinds = {name: column.why for name, column in head.items()}
+        self.picked, self.reasons = chosen_columns(self.name, kinds, columns)
+        self.n_columns = len(self.picked)
         self.places = {name: place for place, name in enumerate(head)}
         self.truths = {name for name in self.picked if head[name].is_truth}
         self.columns = self.picked if self.has_names else None
@@ -183,21 +183,12 @@ class CSVSource(RowSource):
         names = [title.strip() or f"Unnamed: {i}" for i, title in enumerate(titles)]
         if lines.between:
             notes.append(f"Lines that start with {self.comment!r} are left out as comments.")
-        if len(set(names)) < len(names):
-            twice = Counter(names).most_common(1)[0][0]
-            raise ValueError(
-                f"{self.name}: two columns have the same name, {twice!r:.60}. Rename one of them."
-            )
+        check_unique(names, self.name)
         self.skipped, rows, numbers = skipped * is_header, rows[is_header:], numbers[is_header:]
         if not rows:
             raise ValueError(f"{self.name} has a header and no rows. Add at least one.")
         for row, line in zip(rows, numbers, strict=True):
-            if len(row) != width:
-                raise ValueError(
-                    f"{self.name}: the first line has {width} cells and a later one {len(row)}, "
-                    f"line {line}: {row!r:.200}. Give all lines the same number, or quote cells "
-                    "that hold the delimiter."
-                )
+            self._check_width(row, width, line)
         unnamed = [None if title.strip() else i for i, title in enumerate(titles, 1)]
         cells = zip(names, unnamed, zip(*rows, strict=True), strict=True)
         return {name: Column.of(name, i, column, numbers, self.format) for name, i, column in cells}
@@ -212,29 +203,31 @@ class CSVSource(RowSource):
         """The columns that are left out: as numbers if all cells are, else as text."""
         wanted = self.left_out if names is None else names
         cells: dict[str, list[str]] = {column: [] for column in wanted}
-        with open_lines(self.path, self.format, self.comment) as lines:
-            for row in self._rows(lines):
-                for column in wanted:
-                    cells[column].append(row[self.places[column]])
+        for _, row in self._rows():
+            for column in wanted:
+                cells[column].append(row[self.places[column]])
         return {column: self._as_array(values) for column, values in cells.items()}
 
     def place_of(self, row):
         """The line that a row is on."""
-        with open_lines(self.path, self.format, self.comment) as lines:
-            next(islice(self._rows(lines), row, None), None)
-            return f"line {lines.number}"
+        return next((f"line {line}" for line, _ in islice(self._rows(), row, None)), "")
 
-    def _rows(self, lines: "Lines") -> Iterator[list[str]]:
-        """The cells of every row; all rows have the same number of them."""
-        width, header_rows = len(self.places), int(bool(self.skipped))
-        rows = filter(None, csv.reader(lines, delimiter=self.delimiter))
-        for row in islice(rows, header_rows, None):
-            if len(row) != width:
-                raise ValueError(
-                    f"{self.name} cannot be read as numbers: line {lines.number} has {len(row)} "
-                    f"cells, and the first line has {width}."
-                )
-            yield row
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The line and the cells of every row; all rows have the same number of them."""
+        with open_lines(self.path, self.format, self.comment) as lines:
+            rows = filter(None, csv.reader(lines, delimiter=self.delimiter))
+            for row in islice(rows, int(bool(self.skipped)), None):
+                self._check_width(row, len(self.places), lines.number)
+                yield lines.number, row
+
+    def _check_width(self, row: list[str], width: int, line: int) -> None:
+        """Raise ValueError for a row that has another number of cells than the first line."""
+        if len(row) != width:
+            raise ValueError(
+                f"{self.name} cannot be read as numbers: line {line} has {len(row)} cells, and the "
+                f"first line has {width}: {row!r:.200}. Give all lines the same number, or quote "
+                "cells that hold the delimiter."
+            )
 
     def _by_pyarrow(self, rows) -> Iterator[np.ndarray]:
         arrow, pa = needed("pyarrow.csv", "files"), needed("pyarrow", "files")
@@ -266,15 +259,12 @@ class CSVSource(RowSource):
 
     def _by_csv(self, rows) -> Iterator[np.ndarray]:
         places = [self.places[column] for column in self.picked]
-        count = 0
-        with open_lines(self.path, self.format, self.comment) as lines:
-            picked_cells = ([row[place] for place in places] for row in self._rows(lines))
-            while block := list(islice(picked_cells, rows)):
-                yield self._numbers(block, count)
-                count += len(block)
+        picked_cells = ((line, [row[place] for place in places]) for line, row in self._rows())
+        while block := list(islice(picked_cells, rows)):
+            yield self._numbers(*zip(*block, strict=True))
 
-    def _numbers(self, block: list[list[str]], start: int) -> np.ndarray:
-        """Cells as numbers: at once if Python reads them as we do, else one by one."""
+    def _numbers(self, lines: Sequence[int], block: Sequence[list[str]]) -> np.ndarray:
+        """The cells of these lines as numbers: at once if Python reads them as we do."""
         if self.format.decimal == "." and not self.truths:
             with suppress(ValueError):
                 if not any("_" in "".join(row) for row in block):
@@ -282,15 +272,15 @@ class CSVSource(RowSource):
         format = self.format
         read = [format.truth if column in self.truths else format.number for column in self.picked]
         numbers = np.empty((len(block), len(read)))
-        for i, row in enumerate(block):
+        for i, (line, row) in enumerate(zip(lines, block, strict=True)):
             for j, cell in enumerate(row):
                 number = read[j](cell)
                 if number is None:
                     hint = "Correct the line, or leave the column out."
                     hint = MARK_ADVICE if cell.strip() in MARKS else hint
                     raise ValueError(
-                        f"{self.name} cannot be read as numbers: {self.place_of(start + i)} has "
-                        f"{cell!r} in column {self.picked[j]!r}. {hint}"
+                        f"{self.name} cannot be read as numbers: line {line} has {cell!r} in "
+                        f"column {self.picked[j]!r}. {hint}"
                     )
                 numbers[i, j] = number
         return numbers
@@ -355,13 +345,9 @@ def check_book(path: Path, memory: int) -> None:
                     cells, size = cells + found, size + len(part)
                     marked += MARK_BYTES * in_sheet * (found + part.count(b"row "))
                     need = CELL_BYTES_HELD * cells + TEXT_COPIES * max(0, size - marked)
-                    if need > memory:
-                        raise ValueError(
-                            f"{path.name} has {cells:,} cells or more, which with their texts take "
-                            f"{format_bytes(need)} to be read, and memory allows "
-                            f"{format_bytes(memory)}. Raise memory, or save the sheet as .csv, "
-                            "which is read in blocks."
-                        )
+                    what = f"{path.name} has {cells:,} cells or more: reading them and their texts"
+                    instead = "save the sheet as .csv, which is read in blocks"
+                    check_room(what, need, memory, instead)
 
 
 def spellings(words: set[str]) -> list[str]:
@@ -488,7 +474,7 @@ def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
 def bare_suffix(path: Path) -> str:
     """The suffix without that of a compression: ``.csv`` of ``rows.csv.gz``."""
     suffix = path.suffix.lower()
-    return path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
+    return Path(path.name).with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
 
 
 def detect(path: Path, format: TextFormat):

@@ -30,12 +30,8 @@ TABLES: dict[str, Callable[..., RowSource]] = {
 }
 #: Readers of arrays, by suffix: ``reader(path, name, memory)``.
 ARRAYS: dict[str, Callable[..., RowSource]] = {".npy": from_npy, ".npz": from_npz}
-#: Files of stores that their own library opens, and how.
-STORES = {
-    ".h5": "h5py.File(path)[name]",
-    ".hdf5": "h5py.File(path)[name]",
-    ".zarr": "zarr.open(path)",
-}
+#: Files of stores that their own library opens.
+STORES = (".h5", ".hdf5", ".zarr")
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".webp"}
 
@@ -148,8 +144,9 @@ def open_path(path: Any, columns, name, format, memory=None) -> RowSource:
         return source
     if suffix in STORES:
         raise ValueError(
-            f"{path.name} is opened by its own library. In Python pass {STORES[suffix]}, or a "
-            "function that returns an iterator of blocks; else save its rows as .npy or .parquet."
+            f"{path.name} is opened by its own library. In Python pass h5py.File(path)[name] or "
+            "zarr.open(path), or a function that returns an iterator of blocks; else save its rows "
+            "as .npy or .parquet."
         )
     if suffix in ARRAYS:
         if columns is not None:

@@ -9,7 +9,7 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -99,24 +99,21 @@ class ParquetSink(Sink):
         plain = {"use_dictionary": list(self.kept)}
         self._writer = parquet.ParquetWriter(self.file, self._schema, **plain)
         self._waiting: list = []
-        self._n_waiting = 0
 
     def _write(self, rows, kept):
         columns = zip([*kept, *map(np.ascontiguousarray, rows.T)], self._schema.types, strict=True)
         arrays = [self._arrow.array(column, kind) for column, kind in columns]
         batch = self._arrow.record_batch(arrays, schema=self._schema)
-        size = sum(one.nbytes for one in self._waiting) + batch.nbytes
-        if size > self.held or self._n_waiting + batch.num_rows > GROUP_ROWS:
+        if sum(one.nbytes for one in self._waiting) + batch.nbytes > self.held:
             self._write_group()
         self._waiting.append(batch)
-        self._n_waiting += batch.num_rows
 
     def _write_group(self):
-        """The blocks that wait as one row group."""
-        if self._n_waiting:
-            waiting, self._waiting = self._waiting, []
-            self._writer.write_table(self._arrow.Table.from_batches(waiting), self._n_waiting)
-        self._waiting, self._n_waiting = [], 0
+        """The blocks that wait as one row group, or as few."""
+        waiting, self._waiting = self._waiting, []
+        table = self._arrow.Table.from_batches(waiting, self._schema)
+        if table.num_rows:
+            self._writer.write_table(table, GROUP_ROWS)
 
     def finish(self):
         """Write the last row group, and the index of the file."""
@@ -153,6 +150,7 @@ SINKS: dict[str, type[Sink]] = {
 }
 
 
+@contextmanager
 def open_sink(
     path: str | PathLike[str],
     n_columns: int,
@@ -160,7 +158,7 @@ def open_sink(
     columns: Any = None,
     kept: Any = None,
     held: int = 2**25,
-) -> AbstractContextManager[Sink]:
+) -> Iterator[Sink]:
     """A file to write blocks of rows to, by its suffix.
 
     Parameters
@@ -202,14 +200,8 @@ def open_sink(
             f"{target.name} would have two columns called {clash[0]!r}. Rename the one that is "
             "kept."
         )
-    return _opened(target, kind, names, np.dtype(dtype), others, held)
-
-
-@contextmanager
-def _opened(path: Any, kind: type[Sink], *arguments) -> Iterator[Sink]:
-    """The sink, whose file takes the place of `path` when nothing fails."""
-    with whole_file(path, parameter="out", seeks=kind.seeks) as file:
-        sink = kind(file, *arguments)
+    with whole_file(target, parameter="out", seeks=kind.seeks) as file:
+        sink = kind(file, names, np.dtype(dtype), others, held)
         try:
             yield sink
             sink.finish()

@@ -61,11 +61,7 @@ class Checkpoint(AbstractContextManager):
     seed : int
     unfinished : bool
         Set by a fit that was interrupted and still gives a model: the folder then stays.
-    confirm : callable or None
-        Set where sums were taken over and their rows not read since: compares these at the end.
     """
-
-    confirm: Callable[[], None] | None = None
 
     def __init__(self, path: str | PathLike[str], identity: str, seed: int):
         #: Where states are written; of a URL a copy of what is there.
@@ -95,8 +91,6 @@ class Checkpoint(AbstractContextManager):
         What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
         """
         with self._lock:
-            if kind is None and self.confirm is not None:
-                self.confirm()
             if kind is not None or self.unfinished:
                 return
             names = [f"{kind}-*{ENDING}" for kind in KINDS] + [f".{kind}-*.part" for kind in KINDS]

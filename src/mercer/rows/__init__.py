@@ -23,8 +23,7 @@ from typing import Any
 
 from ..compute.arrays import is_dask
 from ..files import is_cluster_table
-from ..fitting.expansion import OfExpansion, errors_of, scores_of
-from ..fitting.moments import RowFunction
+from ..fitting.expansion import OfExpansion, scores_of
 from . import array
 from .array import (
     ArrayRows,
@@ -71,7 +70,6 @@ __all__ = [
     "OfExpansion",
     "Opening",
     "RayRows",
-    "RowFunction",
     "Rows",
     "SparkRows",
     "State",
@@ -79,7 +77,6 @@ __all__ = [
     "SummedRows",
     "count_rows",
     "engine_for",
-    "errors_of",
     "float_type",
     "in_memory",
     "in_type",

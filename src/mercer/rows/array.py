@@ -7,15 +7,11 @@ import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore
-from ..compute.arrays import Array, BlocksOnDemand, dtype_in
+from ..compute.arrays import Array, BlocksOnDemand, blocks_of, dtype_in
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
 from .base import Opening, Rows
-
-# Rows that are hashed at a time to identify the data in a checkpoint.
-HASHED_ROWS = 65536
-
 
 #: See `mercer.rows.KINDS`.
 KINDS: list = []
@@ -54,16 +50,13 @@ class ArrayRows(Rows):
 
     @property
     def dtype(self) -> Any:
-        return np.dtype(float_type(self.array))
+        return float_type(self.array)
 
     def sum(
         self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
     ) -> Any:
         """The function of all rows at once: engines cut them into blocks themselves."""
         return function(self.placed, 0)
-
-    def _partial_sums(self, function, title, again, done, checkpoint):
-        yield function(self.placed, 0), {"complete": True}
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
@@ -99,8 +92,8 @@ class ArrayRows(Rows):
     def identity(self) -> list:
         """Shape, type, and a hash of all rows: a fit is never resumed with others."""
         total, hashed = RowDigest(), ""
-        for start in range(0, self.shape[0], HASHED_ROWS):
-            hashed = total.add(self.array[start : start + HASHED_ROWS])
+        for block in blocks_of(self.array):
+            hashed = total.add(block)
         return ["array", self.shape, str(self.dtype), hashed]
 
     def sample(self, size: int, seed: int) -> Array:
@@ -164,9 +157,7 @@ def like_rows(result: Array, rows: Rows) -> Any:
 
 def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
-    if isinstance(X, np.ndarray):
-        return np.float32 if X.dtype == np.float32 else np.float64
-    return np.float32 if "float32" in str(X.dtype) else np.float64
+    return np.dtype(np.float32 if "float32" in str(X.dtype) else np.float64)
 
 
 def in_type(result: Array, dtype: Any) -> Any:

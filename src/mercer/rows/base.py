@@ -74,6 +74,8 @@ class Rows(ABC):
     sparse: bool = False
     #: What messages call them, whether passes over them draw a bar, whether a cluster has them.
     _title, _draws, _elsewhere = "X", False, False
+    #: Advice for rows on a cluster: how all come to one place, and how scores are written.
+    _collected, _written = "", ""
 
     @property
     @abstractmethod
@@ -116,13 +118,12 @@ class Rows(ABC):
         parts = self._partial_sums(function, title, again, done, checkpoint)
         for part, done in parts:
             total = part if total is None else total + part
-            if stage.due and not done.get("unsure"):
+            if stage.due:
                 write(done)
         if checkpoint is not None and not done.get("complete"):
             write(done | {"complete": True})
         return total
 
-    @abstractmethod
     def _partial_sums(
         self,
         function: RowFunction,
@@ -135,9 +136,9 @@ class Rows(ABC):
 
         That is a dict of numbers and text. A pass goes on behind the one it is given, and yields
         nothing where that is `complete`. With a checkpoint parts are small enough to be written,
-        and rows that were summed before and changed since are refused: a part is not written while
-        it is `unsure` whether they did.
+        and rows that were summed before and changed since are refused.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def map(self, function: OfExpansion, out: Any = None, names: Any = None) -> Any:
@@ -158,12 +159,16 @@ class Rows(ABC):
     ) -> GramBasis | str:
         """All rows as a basis, or the reason why they cannot be one; no pass over the rows."""
 
-    @abstractmethod
     def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
         """All rows in one array; ValueError where they take more than `limit` bytes, or the budget.
 
-        `who` needs them, and what to do `instead`, for the words of the error.
+        Those of a cluster may not fit into the memory of this process. `who` needs them, and what
+        to do `instead`, for the words of the error.
         """
+        raise ValueError(
+            f"{who} needs all rows in one place, and X is on a cluster. Pass {self._collected} if "
+            f"they fit into memory, or {instead}."
+        )
 
     @abstractmethod
     def blocks(self) -> Iterator:
@@ -183,6 +188,14 @@ class Rows(ABC):
     def _for_passes(self, resumable: bool) -> "Rows":
         """The rows as passes are made over them, which are resumed where they were killed."""
         return self
+
+    def _check_stays(self, out: Any) -> None:
+        """Raise ValueError for results of rows on a cluster that are to be written from here."""
+        if out is not None:
+            raise ValueError(
+                f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
+                f"write from there, for example {self._written}."
+            )
 
     def sample(self, size: int, seed: int) -> Array:
         """Uniform rows, in their order, the same for any blocks; all where there are no more."""

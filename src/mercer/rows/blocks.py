@@ -3,10 +3,9 @@
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,13 @@ from ..compute import (
     is_sparse,
     match_sparsity,
     parse_bytes,
-    stack_rows,
     to_numpy,
 )
 from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
-from ..files.base import COUNTER
+from ..files.base import COUNTER, check_room
 from ..fitting.checkpoint import RowDigest
-from ..fitting.functions import CountOf
 from ..kernels import Kernel
 from ..progress import RowBar
 from .array import ArrayRows
@@ -45,8 +42,6 @@ WHOLE_SHARE = 4
 IDENTITY_ROWS = 256
 # Seconds after which a file's time of change is older than file systems count, which is in up to 2.
 SETTLED = 3.0
-# Digests of a pass that are kept: the next one writes its state where they are compared.
-MARKS = 64
 
 
 class BlockRows(Rows):
@@ -70,11 +65,8 @@ class BlockRows(Rows):
         asked = {"columns": columns} if columns else {}
         self.source = open_source(X, memory=memory, **asked)
         self.names, self.sparse = self.source.columns, self.source.sparse
-        # Of all rows: their number, and the digest that passes with a checkpoint must find.
+        # Of all rows: their number, and the digest that later passes with a checkpoint must find.
         self.count, self._hashed = self.source.n_rows, ""
-        # Digests on the way, by the number of rows before, and of how many blocks one is kept.
-        self._marks: dict[int, str] = {}
-        self._stride = 1
         width = 8 * self.source.n_columns
         self._block = int(min(BLOCK_ROWS, max(1, self.memory // (BLOCK_SHARE * width))))
 
@@ -108,52 +100,38 @@ class BlockRows(Rows):
 
     def _partial_sums(self, function, title, again, done, checkpoint):
         """The sum over each block, with the number of rows checked after the last."""
-        if again and not self.source.repeatable:
-            raise ValueError(
-                f"{self.source.name} can be read only once, and this fit makes more than one pass. "
-                "Pass a function that returns a fresh iterator, or a file. One pass is enough for "
-                "KernelPCA without weights, with a number for gamma and basis='features', "
-                "Landmarks(points=...) or FourierGrid(box=...)."
+        if again:
+            self.source.check_repeatable(
+                "this fit makes more than one pass (one is enough for KernelPCA without weights, "
+                "with a number for gamma and basis='features', Landmarks(points=...) or "
+                "FourierGrid(box=...))"
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
-        count, total, hashed = summed, RowDigest(), done.get("hashed", "")
-        marks = dict(done.get("marks", ()))
+        total, hashed = RowDigest(), done.get("hashed", "")
         stamps = None if checkpoint is None else self._stamps()
         # A file that nobody has written to since need not be read to know that.
         untouched = stamps is not None and stamps == done.get("stamps")
         if summed and not untouched and not hashed:
             checkpoint.check_rows(self.source.name, "known no more", hashed)
-        if done.get("complete"):
-            # Compared when the rows are next read, or at the end of a fit that reads them no more.
-            checkpoint.check_rows(self.source.name, self.count or count, count)
-            self._hashed, self._marks = hashed, marks
-            checkpoint.confirm = None if untouched else partial(self._compare, checkpoint)
+        start = count = summed if untouched else 0
+        if done.get("complete") and (untouched or self._hashed):
+            if not untouched:  # compared with the rows of an earlier pass
+                checkpoint.check_rows(self.source.name, hashed, self._hashed)
+            count, self._hashed = summed, hashed
         else:
-            start = count = summed if untouched else 0
-            # Rows of a pass before are compared in this one, which writes no state of other rows.
-            unsure = checkpoint is not None and checkpoint.confirm is not None
             with self._reading(title, block, start) as blocks:
                 for rows in blocks:
                     first, count = count, count + rows.shape[0]
                     hashed = "" if checkpoint is None or start else total.add(rows)
-                    if hashed and not (count // block) % self._stride:
-                        marks[count] = hashed
-                    if len(marks) > MARKS:
-                        self._stride *= 2
-                        marks = dict(list(marks.items())[1::2])
-                    if unsure and count in self._marks:
-                        checkpoint.check_rows(self.source.name, hashed, self._marks[count])
-                    if first >= summed:
+                    if first >= summed and not done.get("complete"):
                         place = {"rows": count, "block": block, "hashed": hashed, "stamps": stamps}
-                        place["marks"] = list(marks.items())
-                        place["unsure"] = unsure and count not in self._marks
                         yield function(rows, first), place
                     elif count >= summed:
                         checkpoint.check_rows(self.source.name, hashed, done["hashed"])
-            if checkpoint is not None and not start:
-                enough = count >= summed
-                checkpoint.check_rows(self.source.name, hashed, enough and (self._hashed or hashed))
-                self._hashed, checkpoint.confirm = hashed, None
+        if checkpoint is not None and not start:
+            enough = count >= summed
+            checkpoint.check_rows(self.source.name, hashed, enough and (self._hashed or hashed))
+            self._hashed = hashed
         if self.count not in (None, count):
             raise ValueError(
                 f"{self.source.name} gave {self.count:,} rows at first and {count:,} when read "
@@ -185,10 +163,6 @@ class BlockRows(Rows):
         stats = [file.stat() for file in self._files()]
         recent = time.time() - max((one.st_ctime for one in stats), default=np.inf) < SETTLED
         return None if recent else [[s.st_ino, s.st_ctime_ns, s.st_size] for s in stats]
-
-    def _compare(self, checkpoint) -> None:
-        """Read all rows, and raise CheckpointError where they are not those summed before."""
-        deque(self._partial_sums(CountOf(), "comparing rows", False, {}, checkpoint), 0)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """Results of all rows in one array that fits the budget, or in a file."""
@@ -228,15 +202,10 @@ class BlockRows(Rows):
             if limit is None or small:
                 return array
         room = self.memory // WHOLE_SHARE if limit is None else limit
-        rows = self._read_within(room)
+        rows = self.source.read(room)
         if rows is not None:
             return rows
-        if not self.source.repeatable:
-            raise ValueError(
-                f"The rows of {self.source.name} do not fit memory={format_bytes(self.memory)}, "
-                "and it can be read only once. Pass a function that returns a fresh iterator, or a "
-                "file."
-            )
+        self.source.check_repeatable(f"its rows do not fit memory={format_bytes(self.memory)}")
         raise ValueError(
             f"{who} needs all rows of {self.source.name} at once, and memory="
             f"{format_bytes(self.memory)} is too small to read them. Save them as a .npy file, "
@@ -249,11 +218,7 @@ class BlockRows(Rows):
 
     def identity(self) -> list:
         """The file with its size and time, or the name; shape, type and the first rows."""
-        if not self.source.repeatable:
-            raise ValueError(
-                f"checkpoint= needs rows that can be read again, and {self.source.name} can be "
-                "read only once. Pass a function that returns a fresh iterator, or a file."
-            )
+        self.source.check_repeatable("checkpoint= needs rows that can be read again")
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
             first: Any = next(iter(blocks), np.zeros((0, self.shape[1])))
         first = first.toarray() if is_sparse(first) else first
@@ -269,47 +234,23 @@ class BlockRows(Rows):
         with RowBar(self.verbose) as bar, closing(read_blocks(self.source, block, start)) as blocks:
             yield bar.over(blocks, title, left)
 
-    def _read_within(self, room: int) -> Any:
-        """All rows if they take no more than `room` bytes, else None."""
-        source, width = self.source, self.source.n_columns * self.dtype.itemsize
-        if not source.sparse and source.n_rows is not None and source.n_rows * width > room:
-            return None
-        blocks, size = [], 0
-        with closing(source.blocks(max(1, min(BLOCK_ROWS, room // width)))) as reading:
-            for block in reading:
-                blocks.append(block)
-                size += sum(part.nbytes for part in parts_of(block))
-                if size > room:
-                    return None
-        return stack_rows(blocks) if blocks else np.empty((0, source.n_columns), source.dtype)
-
     def _one_array(self, parts, tail, dtype) -> np.ndarray:
         """Results of all rows, (n, *tail), or an error where they outgrow the budget."""
-        width, count = math.prod(tail) * dtype.itemsize, self.count or 0
-        if 0 < count * width <= self.memory:
-            # In their place at once: to join blocks takes as much again.
-            results, first = np.empty((count, *tail), dtype), 0
-            for part in parts:
-                results[first : first + len(part)] = part[: count - first]
-                first += len(part)
-            return results[:first]
-        blocks = [np.empty((0, *tail), dtype)]
-        while count * width <= self.memory:
-            part = next(parts, None)
-            if part is None:
-                return np.concatenate(blocks)
-            blocks.append(part)
-            count = max(count, sum(map(len, blocks)))
-        raise ValueError(
-            f"The results of {count:,} rows take {format_bytes(count * width)}, and memory allows "
-            f"{format_bytes(self.memory)}. Raise memory, or write scores to a file: "
-            "transform(..., out='scores.npy')."
-        )
-
-
-def parts_of(rows: Any) -> tuple:
-    """The arrays that rows are held in."""
-    return (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
+        width, count, first = math.prod(tail) * dtype.itemsize, self.count or 0, 0
+        results, no_rows = np.empty((0, *tail), dtype), np.empty((0, *tail), dtype)
+        for part in chain([no_rows], parts):
+            count = max(count, first + len(part))
+            check_room(
+                f"An array of the results of {count:,} rows",
+                count * width,
+                self.memory,
+                "write scores to a file: transform(..., out='scores.npy')",
+            )
+            if count > len(results):  # in place: to join blocks takes as much again
+                results.resize((count, *tail), refcheck=False)
+            results[first : first + len(part)] = part
+            first += len(part)
+        return results[:first]
 
 
 def open_blocks(X: Any, how: Opening) -> BlockRows:

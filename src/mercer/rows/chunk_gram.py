@@ -157,18 +157,19 @@ class ChunkGram(GramBasis):
         return self.checkpoint.product(partial(self._product, W), W, self.dtype, self.store)
 
     def _product(self, W):
-        parts = filled(self._held)
+        Z, V = self._with(W)
         if self.multiplies:
-            return np.vstack(run(self._lazy([Z for _, Z in parts], W, self.dtype)))
-        make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
+            return np.vstack(run(self._lazy(Z, Z, V, self.dtype)))
+        make = self.workers.engine(len(Z) * (len(Z) + 1) // 2)
         within, cross = delayed(own_product), delayed(cross_products, nout=2)
-        V, weights = self._pieces(W, parts), self.weights if self.store.sums is None else None
+        weights = self.weights if self.store.sums is None else None
+        parts = filled(self._held)
         w = [constant(None if weights is None else weights[rows]) for rows, _ in parts]
-        sums: list[list] = [[] for _ in parts]
-        for i, (_, Z) in enumerate(parts):
-            sums[i].append(within(self.kernel, Z, V[i], w[i], self.dtype, make))
-            for j in range(i + 1, len(parts)):
-                both = cross(self.kernel, Z, parts[j][1], V[i], V[j], w[i], w[j], self.dtype, make)
+        sums: list[list] = [[] for _ in Z]
+        for i in range(len(Z)):
+            sums[i].append(within(self.kernel, Z[i], V[i], w[i], self.dtype, make))
+            for j in range(i + 1, len(Z)):
+                both = cross(self.kernel, Z[i], Z[j], V[i], V[j], w[i], w[j], self.dtype, make)
                 for k, part in zip((i, j), both, strict=True):
                     sums[k].append(part)
         total = np.vstack(run([tree_sum(part) for part in sums]))
@@ -179,29 +180,26 @@ class ChunkGram(GramBasis):
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
-        parts, few = filled(self._held), constant(take_rows(self._held, index))
-        if self.multiplies:
-            V, times = delayed(row_sums)(self.kernel, few, constant(W)), delayed(row_times)
-            return np.vstack(run([times(self.kernel, Z, V) for _, Z in parts]))
-        product, make, weights = delayed(row_products), self.workers.engine(len(parts)), constant(W)
-        products = [product(self.kernel, Z, few, weights, self.dtype, make) for _, Z in parts]
-        return np.vstack(run(products))
+        few, chunks = constant(take_rows(self._held, index)), [Z for _, Z in filled(self._held)]
+        return np.vstack(run(self._lazy(chunks, [few], [constant(W)], self.dtype)))
 
     def rows_times(self, index, W):
         """k(Z[index], Z) W."""
-        return run(self._lazy([constant(take_rows(self._held, index))], W, self.dtype))[0]
+        few = constant(take_rows(self._held, index))
+        return run(self._lazy([few], *self._with(W), self.dtype))[0]
 
     def project(self, X, W):
         """k(X, Z) W: the rows go to the chunks, some at a time."""
         blocks = [constant(X[rows]) for rows in row_blocks(X.shape[0], SENT_ROWS)]
-        return np.vstack([run(self._lazy([rows], W, self._new_dtype))[0] for rows in blocks])
+        Z, V = self._with(W)
+        return np.vstack([run(self._lazy([rows], Z, V, self._new_dtype))[0] for rows in blocks])
 
     def mapped(self, function, array):
         """A verb of an expansion for the rows of another array, lazy; a tree of tasks a chunk."""
         import dask.array as da
 
         expansion, blocks = function.expansion, array.to_delayed().ravel()
-        products = self._lazy(blocks, expansion.frame, self._new_dtype)
+        products = self._lazy(blocks, *self._with(expansion.frame), self._new_dtype)
         finish, meta = delayed(frame_result), np.empty((0,) * (1 + len(function.tail)), array.dtype)
         results = [
             finish(function.verb, self.kernel, expansion.metric, rows, P, array.dtype)
@@ -218,35 +216,32 @@ class ChunkGram(GramBasis):
         """Precision of the products with new rows."""
         return np.float32 if self.single and self.points.dtype == np.float32 else np.float64
 
-    def _lazy(self, blocks, W, dtype):
-        """Sums over chunks of k(X, Z_i) W_i for delayed blocks X, delayed."""
-        parts = filled(self._held)
-        pieces = self._pieces(W, parts)
+    def _with(self, W) -> tuple[Any, Any]:
+        """The chunks, and the rows of W that belong to each, in the precision of the tiles."""
+        places, chunks = zip(*filled(self._held), strict=True)
+        pieces = (np.ascontiguousarray(W[rows], dtype=self.dtype) for rows in places)
+        return chunks, list(map(constant, pieces))
+
+    def _lazy(self, blocks, points, pieces, dtype):
+        """Sums of k(X, Z_i) W_i over delayed points Z_i and pieces W_i, for delayed blocks X."""
         if self.multiplies:
             sums, times = delayed(row_sums), delayed(row_times)
-            chunks = zip(parts, pieces, strict=True)
-            V = tree_sum([sums(self.kernel, Z, W_i) for (_, Z), W_i in chunks])
+            V = tree_sum([sums(self.kernel, *each) for each in zip(points, pieces, strict=True)])
             return [times(self.kernel, rows, V) for rows in blocks]
-        product, make = delayed(row_products), self.workers.engine(len(parts) * len(blocks))
+        product, make = delayed(row_products), self.workers.engine(len(points) * len(blocks))
         return [
             tree_sum(
                 [
-                    product(self.kernel, rows, Z, V, dtype, make)
-                    for (_, Z), V in zip(parts, pieces, strict=True)
+                    product(self.kernel, rows, Z, W, dtype, make)
+                    for Z, W in zip(points, pieces, strict=True)
                 ]
             )
             for rows in blocks
         ]
 
-    def _pieces(self, W, parts):
-        """The rows of W that belong to each chunk, in the precision of the tiles."""
-        return [constant(np.ascontiguousarray(W[rows], dtype=self.dtype)) for rows, _ in parts]
-
     def rows(self, index):
         """k(Z[index], Z)."""
-        parts, few = filled(self._held), constant(take_rows(self._held, index))
-        tile, make = delayed(kernel_rows), self.workers.engine(len(parts))
-        return np.hstack(run([tile(self.kernel, few, Z, self.dtype, make) for _, Z in parts]))
+        return self.columns(index, np.eye(len(index))).T
 
     def minor(self, index):
         """k(Z[index], Z[index])."""
@@ -384,30 +379,9 @@ def row_times(kernel, Y, V):
     return kernel.embed(rows_of(Y, slice(None), np.float64)) @ V
 
 
-def kernel_rows(kernel, X, Z, dtype, make):
-    """k(X, Z)."""
-    engine = make()
-    pairs = kernel.pairs(engine.place(X), engine.place(Z), dtype=dtype)
-    return to_numpy(engine.fill(pairs, engine.empty(pairs.shape, pairs.dtype)))
-
-
 def frame_result(verb, kernel, metric, rows, P, dtype):
     """A verb of an expansion for rows whose products P with the frame's vectors are known."""
-    basis: Any = FrameBasis(kernel, P)
+    # The mean and the directions themselves, whose products with the rows are known.
+    basis: Any = SimpleNamespace(kernel=kernel, project=lambda X, W: P @ W, norms=kernel.diag)
     expansion = KernelExpansion(basis, np.eye(len(metric)), metric)
     return verb(expansion, rows).astype(dtype, copy=False)
-
-
-class FrameBasis:
-    """The mean and the directions themselves as a basis, for rows whose products P are known."""
-
-    def __init__(self, kernel, P):
-        self.kernel, self.P = kernel, P
-
-    def project(self, X, W):
-        """P W."""
-        return self.P @ W
-
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)

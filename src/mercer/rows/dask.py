@@ -6,7 +6,6 @@ here, on vectors, and its products run on the workers.
 """
 
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,15 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array, has_columns, is_dask
-from ..compute.numbers import check_meaning, reason, sound_sparse
+from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidRowsError
-from ..files.base import first_missing
+from ..files.base import as_rows, check_finite, float_of
 from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
 from . import tasks
-from .base import BY_LANDMARKS, Opening, Rows
+from .base import Opening, Rows
 from .chunk_gram import ChunkGram
 
 # Small chunks are taken together until they have so many bytes, or so large a part of all rows:
@@ -60,6 +59,7 @@ class DaskRows(Rows):
 
     dtype: Any = None
     _elsewhere = True
+    _collected, _written = "X.compute()", "transform(X).to_zarr('scores.zarr')"
 
     def __init__(
         self,
@@ -72,12 +72,10 @@ class DaskRows(Rows):
         self.names = [str(name) for name in X.columns] if has_columns(X) else None
         self._given = one_column(X)
         self._lengths = self._given.chunks[0]
-        self.dtype = np.dtype(np.float32 if self._given.dtype == np.float32 else np.float64)
+        self.dtype = float_of(self._given.dtype)
         self.sparse = is_sparse(tasks.empty_like(self._given))
-        self._meta = np.empty((0, 0), self.dtype)
-        if self.sparse:
-            self._meta = sparse.csr_matrix(self._meta)
-        self._check = partial(checked, template=self._meta, width=self._given.shape[1])
+        form = sparse.csr_matrix if self.sparse else np.empty
+        self._meta = form((0, 0), dtype=self.dtype)
         self.workers = tasks.Workers.of(self._given, memory, n_jobs, device)
 
     @property
@@ -104,7 +102,7 @@ class DaskRows(Rows):
             on_chunk,
             *weights,
             work=tasks.constant(function.weighing(None)),
-            firsts=[0, *accumulate(lengths)],
+            firsts=np.cumsum([0, *lengths]).tolist(),
             make=self.workers.engine(sum(map(bool, lengths))),
             dtype=object,
             chunks=((1,) * len(lengths), (1,)),
@@ -121,24 +119,14 @@ class DaskRows(Rows):
     def identity(self) -> list:
         """Lengths of the chunks, type, and a hash of each, made where the chunks are."""
         self._count()
-        hashed = [tasks.delayed(chunk_digest)(rows) for _, rows in tasks.filled(self._together)]
+        digest = tasks.delayed(lambda rows: RowDigest().add(rows))
+        hashed = [digest(rows) for _, rows in tasks.filled(self._together)]
         return ["dask", list(self._lengths), self.shape[1], str(self.dtype), tasks.run(hashed)]
 
     def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
-        array = self._lazy
-        firsts = [0, *accumulate(array.chunks[0])]
-        for number, block in enumerate(array.to_delayed().ravel()):
-            rows = tasks.run([block])[0]
-            first_row(rows, firsts, (number,))
-            yield rows
-
-    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Any:
-        """Raise ValueError: the rows may not fit into the memory of this process."""
-        raise ValueError(
-            f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
-            f"they fit into memory, or {instead}."
-        )
+        for block in self._lazy.to_delayed().ravel():
+            yield tasks.run([block])[0]
 
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
@@ -158,18 +146,13 @@ class DaskRows(Rows):
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """A lazy array with the chunks of the rows, many small ones together."""
-        if out is not None:
-            raise ValueError(
-                f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
-                "write from there, for example transform(X).to_zarr('scores.zarr')."
-            )
+        self._check_stays(out)
         array, dtype = self._lazy, np.dtype(function.dtype or self.dtype)
         if isinstance(function.expansion.basis, ChunkGram):
             return function.expansion.basis.mapped(function, array)
         return array.map_blocks(
             mapped_chunk,
             function=tasks.constant(function),
-            firsts=tasks.constant([0, *accumulate(array.chunks[0])]),
             make=self.workers.engine(array.numblocks[0]),
             dtype_=dtype,
             dtype=dtype,
@@ -189,10 +172,20 @@ class DaskRows(Rows):
             self._lengths = tuple(n for part in counts for n in part)
         return self.shape[0]
 
+    @property
+    def _promised(self) -> tuple:
+        """What chunks must be, see `checked`."""
+        return self._meta, self.shape[1], self._lengths
+
     def _checked(self) -> Any:
         """The rows in floating point; chunks name what is wrong with them."""
-        chunks = (self._lengths, self._given.chunks[1])
-        return self._given.map_blocks(self._check, dtype=self.dtype, chunks=chunks, meta=self._meta)
+        return self._given.map_blocks(
+            checked,
+            promised=tasks.constant(self._promised),
+            dtype=self.dtype,
+            chunks=(self._lengths, self._given.chunks[1]),
+            meta=self._meta,
+        )
 
     @cached_property
     def _together(self) -> Any:
@@ -204,7 +197,8 @@ class DaskRows(Rows):
         groups = tasks.neighbors(self._lengths, min(most, -(-n // TOGETHER_PARTS)))
         if 2 * len(groups) > len(self._lengths):
             return self._checked()
-        blocks = tasks.grouped(self._given, groups, partial(stacked, check=self._check))
+        finish = tasks.constant(partial(stacked, promised=self._promised))
+        blocks = tasks.grouped(self._given, groups, finish)
         lengths = [sum(self._lengths[group.start : group.stop]) for group in groups]
         parts = zip(blocks, lengths, strict=True)
         return da.concatenate([da.from_delayed(t, (m, d), meta=self._meta) for t, m in parts])
@@ -258,9 +252,6 @@ def one_column(X) -> Any:
             f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
             f"{array.dtype} instead. Convert or reshape it; of a series pass X.to_frame()."
         )
-    if is_sparse(tasks.empty_like(array)):
-        empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
-        array = array.map_blocks(csr_chunk, meta=empty)
     return array.rechunk({1: -1}, method="tasks") if array.numblocks[1] > 1 else array
 
 
@@ -292,13 +283,6 @@ def frame_chunk(frame, columns: list, dtype, partition_info=None) -> Any:
         raise reason(frame, error, name) from error
 
 
-def csr_chunk(rows, block_id=(0, 0)) -> Any:
-    """The rows of a chunk as a CSR matrix."""
-    name = f"Chunk {block_id[0]} of X"
-    check_type(rows, name)
-    return sparse.csr_matrix(sound_sparse(rows, name) if is_sparse(rows) else rows)
-
-
 def height(rows, block_id=(0, 0)) -> int:
     """The number of rows of a chunk."""
     check_type(rows, f"Chunk {block_id[0]} of X")
@@ -323,32 +307,34 @@ def is_number(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf"
 
 
-def checked(rows, template, width: int, block_id=(0, 0)) -> Any:
-    """The rows of a chunk in the type and form of a template, or an error that names it."""
+def checked(rows, promised: tuple, block_id=(0, 0)) -> Any:
+    """The rows of a chunk, or an error that names it.
+
+    Promised are the type and form, as a template, the number of columns, and the lengths of all.
+    """
+    template, width, lengths = promised
     name = f"Chunk {block_id[0]} of X"
     check_type(rows, name)
-    if rows.ndim != 2 or rows.shape[1] != width:
+    rows = as_rows(rows, name)
+    if rows.shape[1] != width:
         raise ValueError(
             f"{name} has shape {rows.shape}, and {width} columns were promised. "
             "Check the function that makes it."
         )
-    rows = sound_sparse(rows, name).tocsr() if is_sparse(rows) else to_numpy(rows)
-    try:
-        rows = match_sparsity(rows.astype(template.dtype, copy=False), template)
-    except (TypeError, ValueError) as error:
-        raise reason(rows, error, name) from error
-    missing = first_missing(rows)
-    if missing is not None:
-        raise ValueError(
-            f"{name} contains NaN or infinity, first in its row {missing[0]}. Remove or fill such "
-            "rows first."
+    length = lengths[block_id[0]]
+    if not np.isnan(length) and rows.shape[0] != length:
+        raise InvalidRowsError(
+            f"{name} has {rows.shape[0]} rows, and {length} were promised. Check the function that "
+            "makes it, or pass X.compute_chunk_sizes()."
         )
+    rows = match_sparsity(rows.astype(template.dtype, copy=False), template)
+    check_finite(rows, name)
     return rows
 
 
-def stacked(chunks: list, first: int, check) -> Any:
+def stacked(chunks: list, first: int, promised: tuple) -> Any:
     """Neighbors under each other, checked."""
-    return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
+    return stack_rows([checked(rows, promised, (first + i, 0)) for i, rows in enumerate(chunks)])
 
 
 def lazy_like(values: Array, X: Any, array: Any) -> Any:
@@ -364,32 +350,15 @@ def lazy_like(values: Array, X: Any, array: Any) -> Any:
     return da.from_array(values, chunks=(array.chunks[0], *tail))
 
 
-def chunk_digest(rows) -> str:
-    """A hash of the rows of a chunk."""
-    return RowDigest().add(rows)
-
-
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):
     """A row function of a chunk, with the engine of its task."""
-    first = first_row(rows, firsts, block_id)
+    first = firsts[block_id[0]]
     weights = None if weights is None else weights[:, 0]
     return work.moved(make()).weighing(weights, first)(rows, first)
 
 
-def first_row(rows, firsts: list, block_id) -> int:
-    """The number of the first row of a chunk, or an error where it has not what was promised."""
-    first, end = firsts[block_id[0] : block_id[0] + 2]
-    if not np.isnan(end) and rows.shape[0] != end - first:
-        raise InvalidRowsError(
-            f"The chunk of rows {first} to {end} of X has {rows.shape[0]} rows. Check the function "
-            "that makes it, or pass X.compute_chunk_sizes()."
-        )
-    return first
-
-
-def mapped_chunk(rows, function, firsts, make, dtype_, block_id):
+def mapped_chunk(rows, function, make, dtype_):
     """A row function of a chunk, as an array of one type."""
-    first_row(rows, firsts, block_id)
     if not rows.shape[0]:
         return np.empty((0, *function.tail), dtype_)
     # Tiles take rows of one kind, and landmarks may be dense where new rows are not.

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
+from ..compute import is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.arrays import Array, has_columns, is_dask
 from ..compute.numbers import check_meaning, check_unmasked, is_single
 from ..files import RowSource, is_cluster_table, is_table, open_source
-from ..files.arrays import called, mapped, read_npz
-from ..files.base import COUNTER, NO_COLUMNS, listed
+from ..files.arrays import AS_ROWS, called, mapped, read_npz
+from ..files.base import COUNTER, NO_COLUMNS, check_room, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
 from .frames import extra_columns
@@ -63,12 +63,10 @@ def without_columns(X: Array, wanted: dict, memory: Any = None) -> tuple[Any, di
     if not (isinstance(X, RowSource) or is_table(X)):
         values = {title: values_of(X[name], 0, title) for title, name in wanted.items()}
         return X.drop(columns=taken), values
-    source = X if isinstance(X, RowSource) else open_source(X, memory=memory)
-    if not source.repeatable:
-        raise ValueError(
-            f"{source.name} can be read only once, and {listed(map(repr, taken))} of its columns "
-            "are asked for beside the rows. Pass the table or the file that it came from."
-        )
+    source = open_source(X, memory=memory)
+    source.check_repeatable(
+        f"{listed(map(repr, taken))} of its columns are asked for beside the rows"
+    )
     columns = source.others(taken)
     rest = [name for name in source.columns or () if name not in taken]
     if len(rest) < len(source.columns or ()):
@@ -100,12 +98,13 @@ def values_of(value: Any, room: int, title: str) -> Any:
         if path.suffix.lower() in (".npy", ".npz"):
             return mapped(path) if path.suffix.lower() == ".npy" else read_npz(path, room)
         value = open_source(path, memory=room)  # which says why not
+    needed = f"{title}, which is needed as one array,"
     if isinstance(value, RowSource) or is_table(value):
         opened = isinstance(value, RowSource)
         source = value if opened else open_source(value, columns=NO_COLUMNS, memory=room)
         names = [name for name, why in source.reasons.items() if why != COUNTER]
         names = list(source.columns or ()) if opened else names
-        check_room(source.name, title, 8 * (source.n_rows or 0) * source.n_columns, room)
+        check_room(needed, 8 * (source.n_rows or 0) * source.n_columns, room, AS_ROWS)
         columns = [source.read()] if opened and not names else source.others(names).values()
         return np.column_stack(list(columns)) if len(names) > 1 else next(iter(columns))
     blocks, size = [], 0
@@ -115,7 +114,7 @@ def values_of(value: Any, room: int, title: str) -> Any:
             raise ValueError(f"A block of {title} is of type {type(block).__name__}. Pass arrays.")
         blocks.append(block if is_sparse(block) else np.atleast_1d(to_numpy(block)))
         size += blocks[-1].data.nbytes if is_sparse(block) else blocks[-1].nbytes
-        check_room(f"what {type(value).__name__} gives", title, size, room)
+        check_room(needed, size, room, AS_ROWS)
     if not blocks:
         raise ValueError(f"{title} gave no rows. Pass one value for each row of X.")
     if len({block.shape[1:] for block in blocks}) > 1:
@@ -124,12 +123,3 @@ def values_of(value: Any, room: int, title: str) -> Any:
             f"Blocks of {title} have the shapes {shapes}. Pass blocks of as many columns."
         )
     return stack_rows(blocks)
-
-
-def check_room(where: str, title: str, size: int, room: int) -> None:
-    """Raise ValueError for values that take more bytes than that."""
-    if size > room:
-        raise ValueError(
-            f"{title} is needed as one array, {where} takes {format_bytes(size)} or more, and "
-            f"memory leaves {format_bytes(room)} for it. Raise memory, or save it as .npy."
-        )

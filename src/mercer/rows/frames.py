@@ -8,7 +8,9 @@ weights and targets are columns beside the rows; and scores come back as columns
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,10 @@ from ..compute.engine import count_threads, usable_cores
 from ..exceptions import InvalidRowsError, TableWarning, tell
 from ..files import ChosenColumns
 from ..files.arrow import stacked, why_no_number
-from ..files.base import RowSource, first_missing, listed
+from ..files.base import check_finite, chosen_columns, listed
 from ..fitting.moments import ExtraColumn, RowFunction
 from ..kernels import Kernel
-from .base import BY_LANDMARKS, Opening, Rows
+from .base import Opening, Rows
 from .blocks import BLOCK_ROWS, BLOCK_SHARE
 
 # Names of whole numbers that are keys, and rows that are looked at to tell keys by their values.
@@ -60,10 +62,12 @@ class Part:
             return other if self.error is None else self
         values = [part.value for part in (self, other) if part.value is not None]
         keys = [part.keys for part in (self, other) if part.keys is not None]
-        total = values[0] + values[1] if len(values) == 2 else next(iter(values), None)
-        both = frozenset.intersection(*keys) if keys else None
-        counting = self.counting + other.counting
-        return Part(self.rows + other.rows, total, counting, None, both)
+        return Part(
+            self.rows + other.rows,
+            reduce(add, values) if values else None,
+            self.counting + other.counting,
+            keys=frozenset.intersection(*keys) if keys else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,11 @@ class Reader:
     whole_numbers: tuple[str, ...] = ()
     memory: Any = None
     threads: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that are read, each once."""
+        return list(dict.fromkeys([*self.columns, *(column.name for column in self.extras)]))
 
     @property
     def budget(self) -> int:
@@ -121,15 +130,11 @@ class Reader:
             rows = self._unnested(batch.column(self.columns[0]), place, start)
         else:
             rows = stacked(batch, self.columns, self.dtype)
-        missing = first_missing(rows)
-        if missing is not None:
-            row, column, _ = missing
-            name = f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
-            raise InvalidRowsError(
-                f"{place} of X holds null, NaN or infinity in column {name}, first in its row "
-                f"{start + row:,} (counted from 0). {ADVICE}",
-                parameter="missing",
-            )
+
+        def label_of(column):
+            return f"entry {column} of {self.columns[0]!r}" if self.nested else self.columns[column]
+
+        check_finite(rows, f"{place} of X", label_of, start)
         return rows
 
     def _unnested(self, column, place: str, start: int) -> np.ndarray:
@@ -199,7 +204,8 @@ class ColumnsOf:
 
     def __call__(self, batches: Iterable, place: str, first: int) -> Iterator:
         pa = needed("pyarrow", "files")
-        function, points = self.function.moved(self.reader.engine()), self.points
+        function = self.function.moved(self.reader.engine())
+        points = function.expansion.basis.points  # may be sparse where rows are dense
         for batch, rows, _, number in self.reader.blocks(batches, place, first):
             values = to_numpy(function(match_sparsity(rows, points), number))
             values = values.reshape(len(rows), -1).astype(self.dtype, copy=False)
@@ -211,11 +217,6 @@ class ColumnsOf:
     def dtype(self) -> np.dtype:
         """The type of the columns."""
         return np.dtype(self.function.dtype or self.reader.dtype)
-
-    @property
-    def points(self) -> Any:
-        """What rows must be like: landmarks may be sparse where they are dense."""
-        return self.function.expansion.basis.points
 
 
 class FrameRows(Rows):
@@ -235,9 +236,6 @@ class FrameRows(Rows):
     _elsewhere = True
     dtype: Any = None
     _title: str
-    #: How all rows come to one place, for advice, and how to write scores.
-    _collected: str
-    _written: str
 
     def __init__(self, X: Any, how: Opening, types: dict[str, Any]):
         chosen = X if isinstance(X, ChosenColumns) else ChosenColumns(X)
@@ -251,25 +249,27 @@ class FrameRows(Rows):
         kinds = {name: why_no_number(kind) for name, kind in types.items()}
         rest = [name for name in types if name not in {column.name for column in extras}]
         wanted = how.names or chosen.columns
-        self.nested = self._whole_rows(rest if wanted is None else wanted, kinds)
-        source: Any = type("Columns", (), {"name": self._title})()
-        if self.nested is None:
-            RowSource._take_columns(source, {c: kinds[c] for c in rest}, wanted)
-            columns, self.names, self.reasons = source.columns, source.columns, source.reasons
-            width = len(columns)
-            single = all(str(types[name]) == "float" for name in columns)
+        # The column whose entries are rows: the one asked for, or the only one of its kind.
+        asked = rest if wanted is None else wanted
+        columns = [name for name in asked if is_nested(types.get(name))]
+        numbers = any(kinds.get(name, "") is None for name in asked)
+        nested = len(columns) == 1 and not numbers
+        if nested:
+            width, element = self._shape_of(columns[0])
+            elements, self.reasons = {str(element)}, dict[str, str]()
         else:
-            columns, self.names, self.reasons = [self.nested], None, {}
-            width, element = self._shape_of(self.nested)
-            single = str(element) == "float"
+            kinds = {name: kinds[name] for name in rest}
+            columns, self.reasons = chosen_columns(self._title, kinds, wanted)
+            self.names, width = columns, len(columns)
+            elements = {str(types[name]) for name in columns}
         if how.names is None:
             how.check_all_read(
                 [f"{name} ({why})" for name, why in self.reasons.items()],
                 f"{self._title} would be read without",
                 f"{self._collected} if it fits into memory, or its columns of numbers",
             )
-        self.dtype = np.dtype(np.float32 if single else np.float64)
-        guessed = wanted is None and self.nested is None
+        self.dtype = np.dtype(np.float32 if elements == {"float"} else np.float64)
+        guessed = wanted is None and not nested
         whole = [c for c in columns if guessed and "int" in str(types[c])]
         named = [c for c in whole if KEY_NAME.search(c)]
         self._warn_of_keys(named, "by their names")
@@ -277,7 +277,7 @@ class FrameRows(Rows):
             columns,
             width,
             self.dtype,
-            self.nested is not None,
+            nested,
             extras,
             tuple(name for name in whole if name not in named),
             how.memory,
@@ -288,6 +288,19 @@ class FrameRows(Rows):
 
     def _shape_of(self, name: str) -> tuple[int, Any]:
         """Numbers and type of the entries of a column of whole rows."""
+        kind = self.types[name]
+        element = getattr(kind, "storage_type", kind).value_type
+        if hasattr(kind, "shape"):
+            return prod(kind.shape), element
+        first = self._first(name)
+        if first is None:
+            raise ValueError(
+                f"{self._title} has no value in column {name!r}, and at least one is needed."
+            )
+        return len(first), element
+
+    def _first(self, name: str) -> Any:
+        """The first entry of a column, None if there is none."""
         raise NotImplementedError
 
     def _total(self, work: SumOf) -> Part:
@@ -331,18 +344,10 @@ class FrameRows(Rows):
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The table with the results in columns behind its own, lazily: rows have no order."""
-        if out is not None:
-            raise ValueError(
-                f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
-                f"write from there, for example {self._written}."
-            )
+        self._check_stays(out)
         if names is None:
-            many = prod(function.tail)
-            names = (
-                [function.title]
-                if not function.tail
-                else [f"{function.title}{i}" for i in range(many)]
-            )
+            numbers = range(prod(function.tail)) if function.tail else [""]
+            names = [f"{function.title}{i}" for i in numbers]
         twice = [name for name in names if name in self.types]
         if twice:
             raise ValueError(
@@ -355,13 +360,6 @@ class FrameRows(Rows):
     def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> str:
         """The reason why not: a Gram matrix needs numbers of rows that last."""
         return f"the rows of {self._title} have no order that lasts from pass to pass"
-
-    def as_array(self, who: str, limit: int | None = None, instead: str = BY_LANDMARKS) -> Array:
-        """Raise ValueError: the rows may not fit into the memory of this process."""
-        raise ValueError(
-            f"{who} needs all rows in one place, and X is on a cluster. Pass {self._collected} if "
-            f"they fit into memory, or {instead}."
-        )
 
     def take(self, index: Array) -> Array:
         """Raise ValueError: rows have no numbers."""
@@ -388,12 +386,6 @@ class FrameRows(Rows):
             "it out (the cluster repeats the partitions of a worker that dies), or write the rows "
             "to Parquet."
         )
-
-    def _whole_rows(self, names: Any, kinds: dict[str, Any]) -> str | None:
-        """The column whose entries are rows: the one asked for, or the only one of its kind."""
-        nested = [name for name in names if is_nested(self.types.get(name))]
-        numbers = [name for name in names if kinds.get(name, "") is None]
-        return nested[0] if len(nested) == 1 and not numbers else None
 
     def _warn_of_keys(self, names: list[str], why: str) -> None:
         if names:

@@ -4,7 +4,6 @@ import pickle
 from collections.abc import Iterator
 from functools import partial, reduce
 from hashlib import blake2b
-from math import prod
 from operator import add
 from typing import Any
 
@@ -40,25 +39,14 @@ class RayRows(FrameRows):
 
     def _made(self, work) -> Any:
         """A dataset with the results of work on every block, pickled."""
-        reader = work.reader
-        names = dict.fromkeys([*reader.columns, *(column.name for column in reader.extras)])
-        return self.frame.select_columns(list(names)).map_batches(
-            partial(made, work=work), **WHOLE_BLOCKS
-        )
+        columns = self.frame.select_columns(work.reader.names)
+        return columns.map_batches(lambda table: pickled(on_block(table, work)), **WHOLE_BLOCKS)
 
     def _with_columns(self, work: ColumnsOf) -> Any:
         return self.frame.map_batches(partial(scored, work=work), **WHOLE_BLOCKS)
 
-    def _shape_of(self, name: str) -> tuple[int, Any]:
-        kind = self.types[name]
-        if hasattr(kind, "shape"):
-            return prod(kind.shape), kind.storage_type.value_type
-        first = next(iter(self.frame.select_columns([name]).take(1)), None)
-        if first is None:
-            raise ValueError(
-                f"{self._title} has no value in column {name!r}, and at least one is needed."
-            )
-        return len(first[name]), kind.value_type
+    def _first(self, name: str) -> Any:
+        return next((row[name] for row in self.frame.select_columns([name]).take(1)), None)
 
 
 def on_block(table, work) -> Iterator:
@@ -67,11 +55,6 @@ def on_block(table, work) -> Iterator:
     number = int.from_bytes(blake2b(first, digest_size=4).digest(), "big")
     batches = table.combine_chunks().to_batches()
     return work(batches, f"A block of {table.num_rows:,} rows", number << BLOCK_BITS)
-
-
-def made(table, work) -> Any:
-    """The results of work on a block as rows, pickled."""
-    return pickled(on_block(table, work))
 
 
 def scored(table, work) -> Any:

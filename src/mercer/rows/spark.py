@@ -7,6 +7,7 @@ from operator import add
 from typing import Any
 
 from .._packages import needed
+from ..files.base import check_unique
 from ..files.opening import table_of
 from .base import Opening
 from .frames import BlocksOf, ColumnsOf, FrameRows, Part, SumOf
@@ -48,9 +49,7 @@ class SparkRows(FrameRows):
 
     def _made(self, work) -> Any:
         """A frame with the results of work on every partition, pickled."""
-
-        reader, places = work.reader, {name: f"c{i}" for i, name in enumerate(self.types)}
-        names = list(dict.fromkeys([*reader.columns, *(c.name for c in reader.extras)]))
+        places, names = {name: f"c{i}" for i, name in enumerate(self.types)}, work.reader.names
 
         def made(batches: Iterable) -> Iterator:
             number, results = on_partition(work, batches, names)
@@ -78,14 +77,9 @@ class SparkRows(FrameRows):
 
         return self._numbered.mapInArrow(scored, schema)
 
-    def _shape_of(self, name: str) -> tuple[int, Any]:
-        column = self._numbered.select(f"c{list(self.types).index(name)}")
-        first = column.na.drop().first()
-        if first is None:
-            raise ValueError(
-                f"{self._title} has no value in column {name!r}, and at least one is needed."
-            )
-        return len(first[0]), self.types[name].value_type
+    def _first(self, name: str) -> Any:
+        row = self._numbered.select(f"c{list(self.types).index(name)}").na.drop().first()
+        return None if row is None else row[0]
 
 
 def on_partition(work, batches: Iterable, names: list[str]) -> tuple[int, Iterator]:
@@ -144,6 +138,5 @@ def open_spark(X: Any, how: Opening) -> SparkRows:
             "or X.to_spark() of pandas on Spark."
         )
     fields = frame.schema.fields
-    if len({field.name for field in fields}) < len(fields):
-        raise ValueError("Two columns of the Spark frame have the same name. Rename one of them.")
+    check_unique((field.name for field in fields), "The Spark frame")
     return SparkRows(X, how, {field.name: arrow_type(field) for field in fields})

@@ -292,9 +292,6 @@ class SummedRows(Rows):
             )
         return state.value
 
-    def _partial_sums(self, function, title, again, done, checkpoint):
-        raise NotImplementedError
-
     def _refuse(self, who: str) -> Any:
         raise ValueError(
             f"{who} needs the rows themselves, and of merged states only sums are known. Use "

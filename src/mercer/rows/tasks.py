@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import pairwise
+from graphlib import TopologicalSorter
+from itertools import chain, pairwise
 from operator import add
 from typing import Any
 
@@ -177,54 +178,41 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
 
     A scheduler spends about a millisecond on a task, which for chunks of a few rows is far more
     than the work. So what only one group needs is made within its task. What several need (a file
-    that was opened, an array that is cut) stays a task of its own, so that nothing is made twice.
+    that was opened, an array that is cut), and what a cluster holds already, stays a task of its
+    own, so that nothing is made twice.
     """
     import dask
     from dask.delayed import Delayed
     from dask.optimization import cull
 
-    held: Any = ()
+    held = set()
     if "distributed" in sys.modules:
         from distributed import futures_of
 
-        held = futures_of(array)  # what a cluster holds already
-    if held:
-        blocks = array.to_delayed().ravel()
-        last = delayed(finish)
-        return [last(list(blocks[group.start : group.stop]), group.start) for group in groups]
-    (array,) = dask.optimize(array)
-    keys = [key for (key,) in array.__dask_keys__()]
-    graph, needs = cull(dict(array.__dask_graph__()), keys)
-    parts = [[keys[number] for number in group] for group in groups]
-    owners = owners_of(parts, needs)
+        held = {future.key for future in futures_of(array)}
+    if not held:  # else it would drop what a cluster holds
+        (array,) = dask.optimize(array)
+    chunks = [key for (key,) in array.__dask_keys__()]
+    graph, needs = cull(dict(array.__dask_graph__()), chunks)
+    needs |= dict.fromkeys(held.intersection(needs), ())  # a future has the name of its result
+    parts = [[chunks[number] for number in group] for group in groups]
+    # For every key the number of the only part that needs it; None where several do.
+    owners: dict = {key: number for number, part in enumerate(parts) for key in part}
+    for key in reversed([*TopologicalSorter(needs).static_order()]):
+        owner = owners[key] = None if key in held else owners[key]
+        for other in needs[key]:
+            owners[other] = owner if owners.get(other, owner) == owner else None
     private: list[dict] = [{} for _ in parts]
     shared: dict = {}
     for key, owner in owners.items():
         (shared if owner is None else private[owner])[key] = graph[key]
     tasks = []
-    for part, made, group in zip(parts, private, groups, strict=True):
-        wanted = dict.fromkeys([*part, *(other for key in made for other in needs[key])])
-        inputs = [key for key in wanted if key not in made]
-        values = [Delayed(key, shared) for key in inputs]
+    for group, part, made in zip(groups, parts, private, strict=True):
+        wanted = dict.fromkeys([*part, *chain.from_iterable(needs[key] for key in made)])
+        inputs = [key for key in wanted if key in shared]
         make = delayed(partial(run_group, made, part, inputs))
-        tasks.append(make(values, finish, group.start))
+        tasks.append(make([Delayed(key, shared) for key in inputs], finish, group.start))
     return tasks
-
-
-def owners_of(parts: list[list], needs: dict) -> dict:
-    """For every key the number of the only part that needs it; None where several do."""
-    owners: dict = {}
-    for number, part in enumerate(parts):
-        left: list = [(key, number) for key in part]
-        while left:
-            key, owner = left.pop()
-            before = owners.get(key, owner)
-            if key in owners and before in (owner, None):
-                continue
-            # What a second part needs is shared, and so is all that makes it.
-            owners[key] = owner = owner if before == owner else None
-            left += [(other, owner) for other in needs[key]]
-    return owners
 
 
 def run_group(graph: dict, keys: list, inputs: list, values, finish: Callable, first: int) -> Any:
