@@ -6,7 +6,6 @@ import tracemalloc
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,16 @@ from .. import estimators
 from .. import plan as make_plan
 from .._tables import text_table
 from ..bases import BASES, Landmarks
-from ..compute import format_bytes, parse_bytes
+from ..compute import format_bytes
 from ..files import RowSource, read_image
-from ..files.delimited import COMPRESSED
 from ..files.opening import existing
-from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from . import outputs
 from .models import TableModel
 from .parser import JobError, UsageError, did_you_mean, in_options, methods
-from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
+from .tables import InputTable, Scaling, training_table
 
-# Bytes of text in a byte of a compressed table, more than numbers have.
-UNPACKED = 8
 # Gray levels of an image file, the unit in which people speak of noise.
 WHITE = 255
 # Methods whose eigenvalues others can be compared with.
@@ -50,12 +45,13 @@ def fit(args: Namespace) -> outputs.Result:
     """Read, scale, fit, save."""
     method = settle_method(args)
     args.keep = None if args.target is None else [args.target]
-    mixed = mixed_table(args)
-    if mixed is not None:
-        (table, X), scaling = mixed, Scaling()
-    else:
-        table = InputTable(args)
-        X, scaling = training_rows(table, method)
+    table, X, scaling = training_table(args, in_blocks=True)
+    in_blocks = isinstance(X, RowSource)
+    if in_blocks and method == "hebbian":
+        raise JobError(
+            f"{X.name} is larger than the memory budget, and --method hebbian needs its rows in "
+            "memory. Raise --memory, or use --method landmarks."
+        )
     y = None if args.target is None else table.kept()[args.target]
     if y is not None and y.dtype.kind == "f" and bool(np.all(y == np.round(y))):
         y = y.astype(np.int64)  # whole numbers are labels
@@ -69,7 +65,7 @@ def fit(args: Namespace) -> outputs.Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     TableModel.of(table, model, scaling).save(args.draft)
-    rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
+    rows = X.n_rows if in_blocks else X.shape[0]
     certificate, plan = model.certificate_, vars(model).get("plan_")
     facts = {
         "rows": rows,
@@ -93,32 +89,6 @@ def fit(args: Namespace) -> outputs.Result:
         text = f"{args.target} ({kind}), dependence (HSIC) {model.hsic_:.4g}"
         summary.append(("target", text))
     return outputs.Result(facts, [*summary, *outputs.statements(certificate.summary())])
-
-
-def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
-    """The rows as the estimator takes them, in memory or read in blocks, and their scaling."""
-    args, rows, path = table.args, table.source, Path(table.args.data)
-    # Text takes about as much as its numbers, and compressed text several times less.
-    size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
-    if rows.n_rows is not None and not rows.sparse:
-        size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
-    if table.image_shape is not None or size <= parse_bytes(args.memory) // WHOLE_SHARE:
-        rows = first = table.source.read()
-        if rows.shape[0] < 2:
-            count = "one row" if rows.shape[0] else "no rows"
-            raise JobError(f"{args.data} has {count}, and kernel PCA needs at least two.")
-    elif method == "hebbian":
-        raise JobError(
-            f"{rows.name} is larger than the memory budget, and --method hebbian needs its rows in "
-            "memory. Raise --memory, or use --method landmarks."
-        )
-    else:
-        with closing(table.blocks()) as blocks:
-            first = next(blocks)
-    if table.image_shape is None:
-        warn_of_scales(args, first, table.columns)
-    scaling = Scaling.fitted(table.blocks() if rows is table.source else [rows], args.scale)
-    return scaling.apply(rows), scaling
 
 
 def settle_method(args: Namespace) -> str:
@@ -214,11 +184,11 @@ def cluster(args: Namespace) -> outputs.Result:
         from ..plot import eigengaps
 
         figure: Any = eigengaps(model).figure
-        with outputs.whole_file(args.gaps, args.force) as draft:
-            figure.savefig(draft, dpi=130)
+        figure.savefig(args.drafts["gaps"], dpi=130)
+    TableModel.of(table, model, scaling).save(args.drafts["save"])
     facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = outputs.beside(table.kept(), {"cluster": model.labels_})
-    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+    return delivered(args, model, columns, facts, summary)
 
 
 def embed(args: Namespace) -> outputs.Result:
@@ -233,9 +203,10 @@ def embed(args: Namespace) -> outputs.Result:
         ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
         ("eigenvalues", f"{rounded(model)} (1 means a separate piece)"),
     ]
+    TableModel.of(table, model, scaling).save(args.drafts["save"])
     facts = {"rows": X.shape[0], "components": args.components}
     columns = outputs.beside(table.kept(), coordinates(model))
-    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+    return delivered(args, model, columns, facts, summary)
 
 
 def mds(args: Namespace) -> outputs.Result:
@@ -259,16 +230,14 @@ def mds(args: Namespace) -> outputs.Result:
     if not named:  # columns of text are names of points among distances
         named = {name: text for name, text in table.others().items() if text.dtype.kind in "UO"}
         table.left_out |= dict.fromkeys(named, "kept")
-    fitted = TableModel.of(table, model, Scaling())
-    return delivered(args, fitted, named | coordinates(model), facts, summary)
+    return delivered(args, model, named | coordinates(model), facts, summary)
 
 
 def outliers(args: Namespace) -> outputs.Result:
     """Which rows are unlike the others, or unlike those of another table."""
 
     def fitted() -> tuple[TableModel, InputTable, Any]:
-        mixed = mixed_table(args)
-        table, X, scaling = scaled_table(args) if mixed is None else (*mixed, Scaling())
+        table, X, scaling = training_table(args)
         settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel}
         settings |= {"false_alarms": args.false_alarms or 0.05, "outliers": args.share}
         gamma = "median" if args.gamma == "auto" else settings["gamma"]
@@ -289,8 +258,7 @@ def outliers(args: Namespace) -> outputs.Result:
         summary.append((f"farthest by {what} (error / limit)", shown))
     columns = {"outlier": over > 1, "over_limit": over}
     facts = {"rows": len(over), "outliers": count, "limit": -prepared.model.offset_}
-    result = outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
-    return saved(args, prepared, result)
+    return outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
 
 
 def monitor(args: Namespace) -> outputs.Result:
@@ -303,33 +271,27 @@ def monitor(args: Namespace) -> outputs.Result:
         model = estimators.ProcessMonitor(args.components, **settings, **share, **resources(args))
         return TableModel.of(table, model.fit(rows), Scaling()), table, rows
 
-    if args.chart is not None:
-        outputs.check_free(args.chart, args.force)
     prepared, table, X = learned_and_judged(args, fitted)
     chart = prepared.model.chart(X)
     kept = table.kept()
     rows = kept.get(args.id, chart.rows) if args.id else chart.rows
     chart = replace(chart, rows=rows, sensors=tuple(prepared.columns or chart.sensors))
-    with outputs.whole_file(args.chart, args.force) as draft:
-        if draft is not None:
-            from matplotlib.figure import Figure
+    if args.chart is not None:
+        from matplotlib.figure import Figure
 
-            from ..plot import control_chart
+        from ..plot import control_chart
 
-            figure = Figure(figsize=(10, 5), layout="constrained")
-            control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
-            figure.savefig(draft, dpi=130)
+        figure = Figure(figsize=(10, 5), layout="constrained")
+        control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
+        figure.savefig(args.drafts["chart"], dpi=130)
     heads, episodes = chart.table()
     told = chart.sentence() + (f"\n{text_table(heads, episodes)}" if episodes else "")
     columns = outputs.beside(kept, chart.as_columns())
-    result = outputs.deliver(args, columns, chart.as_dict(), told)
-    return saved(args, prepared, result)
+    return outputs.deliver(args, columns, chart.as_dict(), told)
 
 
 def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, InputTable, Any]:
     """A model of DATA, which may be its file, and the rows to judge: those of NEW, else of DATA."""
-    if args.save is not None:
-        outputs.check_free(args.save, args.force)
     if Path(args.data).suffix.lower() != ".mercer":
         prepared, table, X = fitted()
     elif args.new is None:
@@ -340,6 +302,7 @@ def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, I
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{option} is for a fit, and {args.data} is a fitted model.")
         prepared = TableModel.load(args.data, "score_samples", mixed=True)
+    prepared.save(args.drafts["save"])
     if args.new is not None:
         args.data = args.new
         table, X, _ = prepared.whole_table(args)
@@ -347,41 +310,25 @@ def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, I
     return prepared, table, X
 
 
-def saved(args: Namespace, prepared: TableModel, result: outputs.Result) -> outputs.Result:
-    """The result; saves the model if that is asked for."""
-    if args.save is not None:
-        prepared.save(args.save, overwrite=args.force)
-    return result
-
-
-def delivered(
-    args: Namespace, fitted: TableModel, columns, facts: dict, summary: list
-) -> outputs.Result:
-    """Write the columns and the summary, and the model if --save was given."""
-    model, certificate = fitted.model, fitted.model.certificate_
+def delivered(args: Namespace, model, columns, facts: dict, summary: list) -> outputs.Result:
+    """The columns, the summary and what the certificate of the model says."""
+    certificate = model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
     certified = outputs.statements(certificate.summary())
-    result = outputs.deliver(args, columns, facts, summary + certified)
-    return saved(args, fitted, result) if "save" in args else result
+    return outputs.deliver(args, columns, facts, summary + certified)
 
 
 def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]:
-    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling.
-
-    And the parameters of the spectral estimators that stand for the options of an affinity.
-    """
-    if args.save is not None:
-        outputs.check_free(args.save, args.force)
+    """`training_table`, and parameters of the spectral estimators for the options of affinities."""
     graph = args.kernel is None and not vars(args).get("diffusion")
     kind, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
     settings = kernel_settings(args) | resources(args) | {"verbose": outputs.verbosity(args)}
     settings |= {"basis": "auto" if args.landmarks is None else Landmarks(args.landmarks)}
-    if args.neighbors is not None:
+    if args.neighbors is None:
+        settings["affinity"] = kind
+    else:
         settings |= {"n_neighbors": args.neighbors, "affinity": "nearest_neighbors"}
-        return *scaled_table(args), settings
-    mixed = mixed_table(args)
-    rows = scaled_table(args) if mixed is None else (*mixed, Scaling())
-    return *rows, settings | {"affinity": kind}
+    return *training_table(args, mixed=args.neighbors is None), settings
 
 
 def coordinates(model) -> dict[str, np.ndarray]:
@@ -457,7 +404,7 @@ def option_of(method: str) -> str:
 
 def compare(args: Namespace) -> outputs.Result:
     """Fit every method in turn, and measure."""
-    _, X, _ = scaled_table(args)
+    _, X, _ = training_table(args, mixed=False)
     args.passes = None  # as many as each method takes by itself
     measured = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)

@@ -66,13 +66,14 @@ class TableModel:
         text = {name: vars(table.args)[name] for name in TEXT}
         return cls(model, columns, scaling, table.image_shape, fill, text, table.args.options)
 
-    def save(self, path: Path, overwrite: bool = True) -> None:
-        """Write a model file."""
-        kept = ("columns", "image_shape", "fill", "text", "options")
-        extra = {name: vars(self)[name] for name in kept}
-        scaling = self.scaling
-        extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
-        save(self.model, path, extra=extra, overwrite=overwrite)
+    def save(self, path: Path | None) -> None:
+        """Write a model file, if there is a path."""
+        if path is not None:
+            kept = ("columns", "image_shape", "fill", "text", "options")
+            extra = {name: vars(self)[name] for name in kept}
+            scaling = self.scaling
+            extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
+            save(self.model, path, extra=extra)
 
     @classmethod
     def load(cls, path: str, method: str, mixed: bool = False) -> "TableModel":
@@ -202,16 +203,15 @@ def atlas(args: Namespace, prepared: TableModel) -> outputs.Result:
     """Write the table with map positions and nearest rows, as Embedding Atlas reads it."""
     if args.output is not None:
         raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
-    with outputs.whole_file(args.atlas, args.force) as draft:
-        _, rows, columns = prepared.whole_table(args)
-        S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
-        columns = outputs.beside(columns, outputs.as_columns(S, component_names(prepared.model)))
-        places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
-        if len(S) <= NEIGHBOR_ROWS:
-            near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
-            pairs = zip(*(part.tolist() for part in near), strict=True)
-            places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
-        outputs.write_columns(draft, outputs.beside(columns, places))
+    _, rows, columns = prepared.whole_table(args)
+    S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
+    columns = outputs.beside(columns, outputs.as_columns(S, component_names(prepared.model)))
+    places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
+    if len(S) <= NEIGHBOR_ROWS:
+        near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
+        pairs = zip(*(part.tolist() for part in near), strict=True)
+        places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
+    outputs.write_columns(args.drafts["atlas"], outputs.beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
     summary = [("rows", f"{len(S):,}"), ("to view", f"embedding-atlas {args.atlas} {shown}")]
     facts = {"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ from .parser import DASH, JobError, in_options
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]
 # Options whose files a command writes, in the order in which it says so.
-FILES = ("output", "save", "gaps", "chart")
+FILES = ("output", "save", "gaps", "chart", "atlas")
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,8 @@ class Result:
         """
         facts, options = dict(self.facts), vars(args)
         files = {name: options[name] for name in FILES if options.get(name) is not None}
-        output = files.get("output")
         named = {name: "stdout" if is_stdout(path) else str(path) for name, path in files.items()}
-        if output is not None:
+        if "output" in named:
             facts["output"] = named["output"]
         written = [("written", ", ".join(named.values()))] if named else []
         if args.table is not None:
@@ -66,7 +65,7 @@ class Result:
             text = "\n".join([self.said, *(f"{name}: {value}" for name, value in written)])
         else:
             text = lines([*self.said, *written])
-        if is_stdout(output):
+        if "stdout" in named.values():
             say(args, text)
         else:
             print(text)
@@ -111,10 +110,25 @@ def is_stdout(path: Path | None) -> bool:
 
 
 @contextmanager
+def output_files(args: Namespace) -> Iterator[None]:
+    """Give a command a path to write to for each file that its options name, or None.
+
+    ``args.drafts`` has them by option, and ``args.draft`` is that of the output. The files appear
+    when the block ends well. One that cannot be written is found before the work starts.
+    """
+    options = vars(args)
+    with ExitStack() as stack:
+        args.drafts = {
+            name: stack.enter_context(whole_file(options.get(name), bool(options.get("force"))))
+            for name in FILES
+        }
+        args.draft = args.drafts["output"]
+        yield
+
+
+@contextmanager
 def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
     """A path to write to, which becomes `path` when the block ends well and vanishes when not.
-
-    Entered before the work starts, so that an output that cannot be written is found at once.
 
     Parameters
     ----------

@@ -35,18 +35,7 @@ class JobError(Exception):
 
 
 class UsageError(Exception):
-    """The options contradict each other; the message says which and what to give instead.
-
-    Parameters
-    ----------
-    message : str
-    command : str or None
-        The command whose help to read, such as ``mercer fit``; None for the one that runs.
-    """
-
-    def __init__(self, message: str, command: str | None = None):
-        super().__init__(message)
-        self.command = command
+    """The options contradict each other; the message says which and what to give instead."""
 
 
 def in_options(text: str) -> str:
@@ -291,7 +280,7 @@ def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         epilog = f"example:\n{examples}{texts['note'] if name != 'demo' else ''}"
         text, run = command["summary"], partial(run_command, name)
         subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
-        subparser.set_defaults(run=run, command=subparser.prog, parser=subparser)
+        subparser.set_defaults(run=run, parser=subparser)
         if words is None or name in words:
             add_options(subparser, command)
     return parser
@@ -318,7 +307,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what was wrong; `report_failure` adds which help to read."""
-        raise UsageError(message, self.prog)
+        raise UsageError(message)
 
     def _check_value(self, action, value):
         if action.choices is not None and value not in action.choices:
