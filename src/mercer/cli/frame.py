@@ -76,7 +76,7 @@ def run(argv: Sequence[str] | None) -> int:
     command = " ".join(["mercer", *(word for word in words[:1] if word in COMMANDS)])
     heard: list[str] = []
     try:
-        parser = make_parser(words)
+        parser = make_parser()
         args = parser.parse_args(words)
         if args.run is None or args.version or args.verbose:
             with telling("stdout", STDOUT):

@@ -18,7 +18,7 @@ from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from . import outputs
 from .parser import JobError, UsageError, did_you_mean
-from .tables import InputTable, Scaling
+from .tables import FITTED, InputTable, Scaling, check_known
 
 # Options of a table's text that a model remembers.
 TEXT = ("encoding", "decimal", "thousands", "comment", "header")
@@ -111,21 +111,15 @@ class TableModel:
         for name, value in self.text.items():
             if vars(args)[name] is None:
                 vars(args)[name] = value
-        texts = self.texts()
+        texts, columns, wanted = self.texts(), self.columns, self.model.n_features_in_
         if texts is not None:
-            numbers = [name for name in self.model._encoding.names if name not in texts]
-            table = InputTable(args, numbers, keep_missing=True, row_names=self.row_names)
-            absent = [name for name in texts if name not in table.source.left_out]
-            if absent:
-                raise JobError(
-                    f"{table.source.name} has no column {absent[0]!r} of texts, which the model "
-                    "was fitted to. Pass the same columns."
-                )
-            return table
-        table = InputTable(args, self.columns, self.fill, row_names=self.row_names)
-        width, wanted = table.source.n_columns, self.model.n_features_in_
+            columns = [name for name in self.model._encoding.names if name not in texts]
+            wanted = len(columns)
+        table = InputTable(args, columns, self.fill, texts is not None, self.row_names)
+        check_known(table.source, texts or [], table.source.left_out, "of texts, " + FITTED)
+        width = table.source.n_columns
         if width != wanted:
-            named = "" if self.columns is None else f" ({listed(self.columns)})"
+            named = "" if columns is None else f" ({listed(columns)})"
             raise JobError(
                 f"{args.data} has {width} columns of numbers, and the model was fitted to {wanted}"
                 f"{named}. Choose them with --columns or --drop."

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -150,25 +149,26 @@ def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
             sys.stdout.buffer.flush()
         return
     check_free(path, force)
-    # The suffix stays: writers choose the format by it.
-    draft = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
-    with telling(str(path), draft):
-        draft.touch(exist_ok=False)
-        try:
-            yield draft
-            check_free(path, force)
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+    with hidden_folder(path) as folder:
+        draft = folder / path.name
+        yield draft
+        check_free(path, force)
+        os.replace(draft, path)
+
+
+def temporary_folder() -> AbstractContextManager[Path]:
+    """A folder that is removed at the end; an error of writing to it names TMPDIR."""
+    place = tempfile.gettempdir()
+    return hidden_folder(Path(place, "mercer"), f"the temporary folder {place} (TMPDIR)")
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end; an error of writing to it names TMPDIR."""
-    place = tempfile.gettempdir()
+def hidden_folder(target: Path, name: str = "") -> Iterator[Path]:
+    """A folder beside a path, removed at the end; errors of writing name the path, or `name`."""
+    start = target.with_name(f".{target.name}.")
     with (
-        telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-")),
-        tempfile.TemporaryDirectory(prefix="mercer-") as folder,
+        telling(name or str(target), start),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=start.name) as folder,
     ):
         yield Path(folder)
 
@@ -198,13 +198,10 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
     check_folder(folder, "folder")
     if folder.exists() and not force and any(folder.iterdir()):
         raise JobError(f"{folder} is not empty. Give another folder, or --force to replace files.")
-    with (
-        telling(str(folder), folder.with_name(f".{folder.name}.")),
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name,
-    ):
-        yield Path(name)
+    with hidden_folder(folder) as draft:
+        yield draft
         folder.mkdir(exist_ok=True)
-        for file in sorted(Path(name).iterdir()):
+        for file in sorted(draft.iterdir()):
             os.replace(file, folder / file.name)
 
 

@@ -7,7 +7,7 @@ import argparse
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -238,17 +238,6 @@ def add_option(group: Any, name: str, declared: dict[str, Any]) -> None:
     group.add_argument(*flags, **arguments)
 
 
-def add_options(parser: argparse.ArgumentParser, command: dict[str, Any]) -> None:
-    """Add the options of a command to its parser, in groups."""
-    tables = TABLE["groups"] | command
-    for title in ["options", *command["groups"], "messages"]:
-        group = parser if title == "options" else parser.add_argument_group(title)
-        options = tables[title]
-        for name in options:
-            changes = options[name] if isinstance(options, dict) else {}
-            add_option(group, name.split()[0], TABLE["shared"].get(name, {}) | changes)
-
-
 def chosen_options(args: argparse.Namespace) -> dict[str, str]:
     """Options of a command that are not defaults and that change its result, as texts."""
     aside = {*TABLE["groups"]["messages"], *WHERE}
@@ -267,8 +256,8 @@ def run_command(name: str, args: argparse.Namespace) -> Any:
     return vars(import_module(f"mercer.{COMMANDS[name]['run']}"))[name](args)
 
 
-def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of a command line; with `words`, only the command they name has its options."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of a command line."""
     texts = TABLE["texts"]
     parser = Parser(prog="mercer", description=texts["description"], epilog=texts["epilog"])
     for name, declared in TABLE["program"].items():
@@ -281,8 +270,14 @@ def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         text, run = command["summary"], partial(run_command, name)
         subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
         subparser.set_defaults(run=run, parser=subparser)
-        if words is None or name in words:
-            add_options(subparser, command)
+        tables = TABLE["groups"] | command
+        for title in ["options", *command["groups"], "messages"]:
+            group: Any = subparser if title == "options" else subparser.add_argument_group(title)
+            options = tables[title]
+            for option in options:
+                changes = options[option] if isinstance(options, dict) else {}
+                declared = TABLE["shared"].get(option, {}) | changes
+                add_option(group, option.split()[0], declared)
     return parser
 
 

@@ -1,7 +1,7 @@
 """DATA of a command line: the columns wanted of it, what is done about missing values, scaling."""
 
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 SCALES_APART, NARROWEST = 100, 0.1
 # Bytes of text in a byte of a compressed table, more than numbers have.
 UNPACKED = 8
+# Whose columns these are, in messages.
+FITTED = "which the model was fitted to"
 # Reasons for leaving out columns that can be compared by equality.
 TEXTS = ("text", "dictionary")
 
@@ -102,12 +104,11 @@ class InputTable:
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
         names = [*numbers, *source.left_out]
-        wanted, why = args.columns, "which was asked for"
+        wanted = args.columns
+        check_known(source, [*(wanted or ()), *(args.drop or ()), *self.kept_names], names)
         if wanted is None and source.columns is not None:
-            wanted, why = columns, "which the model was fitted to"
-        check_known(source.name, wanted or [], names, why)
-        check_known(source.name, args.drop or [], names, "which was asked for")
-        check_known(source.name, self.kept_names, names, "which was asked for")
+            wanted = columns
+            check_known(source, wanted or (), names, FITTED)
         if self.row_names in names:
             args.id = self.row_names
             self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
@@ -359,13 +360,18 @@ def warn_of_scales(table: InputTable, X) -> None:
     )
 
 
-def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -> None:
+def check_known(
+    source: files.RowSource,
+    wanted: Iterable[str],
+    known: Sequence[str],
+    why: str = "which was asked for",
+) -> None:
     """Raise JobError unless a table has all these columns."""
     for name in wanted:
         if name not in known:
             raise JobError(
-                f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
-                f"are {listed(known)}."
+                f"{source.name} has no column {name!r}, {why}.{did_you_mean(name, known)} Its "
+                f"columns are {listed(known)}."
             )
 
 
