@@ -240,7 +240,7 @@ def test_convergence_of_numbers_leaves_a_gap_at_zero():
         ({}, "auto", "no history to show"),
         ([], "auto", "is empty"),
         ({"a": np.ones((2, 2))}, "auto", r"one number a pass, and has shape \(2, 2\)"),
-        ({"a": [1.0]}, "speed", "has no 'speed'"),
+        ({"a": [1.0]}, "speed", "quantity='speed' must be one that every history has"),
     ],
 )
 def test_convergence_says_what_is_wrong(histories, quantity, match):

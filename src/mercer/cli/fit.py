@@ -467,10 +467,10 @@ def draw(measured: list[dict], path: Path) -> None:
 
     figure = Figure(figsize=(11, 6), layout="constrained")
     axes = figure.subplot_mosaic([["spectrum", cost] for cost, _, _ in COSTS])
-    ax, offsets = axes["spectrum"], np.linspace(-0.25, 0.25, len(measured) + 2)[1:-1]
+    ax, offsets = axes["spectrum"], np.linspace(-0.4, 0.4, len(measured) + 2)[1:-1]
     for k, (one, offset) in enumerate(zip(measured, offsets, strict=True)):
         values, certified = np.asarray(one["eigenvalues"]), one["certificate"] == "bound"
-        look = {"fmt": MARKERS[k % len(MARKERS)], "color": SHADES[k % len(SHADES)]}
+        look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "color": SHADES[k % len(SHADES)]}
         look["label"] = one["method"] if certified else f"{one['method']}, not certified"
         ends = [values - one["eigenvalue_lower"], one["eigenvalue_upper"] - values]
         bars = np.maximum(ends, 0) if certified else None
@@ -481,10 +481,10 @@ def draw(measured: list[dict], path: Path) -> None:
     ax.legend(fontsize="small")
     names = [one["method"] for one in measured]
     for fact, title, unit in COSTS:
-        ax, values = axes[fact], [one[fact] for one in measured]
-        bars = ax.barh(names, [unit * (value or 0) for value in values], color="0.75")
-        texts = ["none" if value is None else f"{unit * value:.2g}" for value in values]
-        ax.bar_label(bars, texts, padding=3, fontsize="small")
+        ax, costs = axes[fact], [one[fact] for one in measured]
+        shown = ax.barh(names, [unit * (cost or 0) for cost in costs], color="0.75")
+        texts = ["none" if cost is None else f"{unit * cost:.2g}" for cost in costs]
+        ax.bar_label(shown, texts, padding=3, fontsize="small")
         ax.set_title(title, fontsize="medium")
         ax.margins(x=0.2)
         ax.invert_yaxis()

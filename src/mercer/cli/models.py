@@ -269,10 +269,10 @@ def explain(args: Namespace) -> outputs.Result:
     prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
     rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
-    attribution = prepared.model.attribute(rows, max_rows=args.rows)
-    attribution = replace(attribution, components=tuple(component_names(prepared.model)))
-    if prepared.columns is not None and texts is None:
-        attribution = replace(attribution, columns=tuple(prepared.columns))
+    found = prepared.model.attribute(rows, max_rows=args.rows)
+    names = (texts is None and prepared.columns) or found.columns
+    components = tuple(component_names(prepared.model))
+    attribution = replace(found, components=components, columns=tuple(names))
     if args.draft is not None:
         sizes = {name: attribution.size[:, j] for j, name in enumerate(attribution.components)}
         named = {"column": np.array(attribution.columns, dtype=object), "all": attribution.overall}

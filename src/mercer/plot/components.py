@@ -174,19 +174,20 @@ def landmarks(
     -------
     matplotlib Axes
     """
-    fitted, X = is_model(model), rows_of("landmarks", X)
-    model = model_with("landmarks", model, "transform") if fitted else matrix("landmarks", model)
-    Z = vars(model).get("landmarks_", model) if fitted else model
+    X, Z = rows_of("landmarks", X), model
     plane = np.shape(X)[1] == 2
-    if not plane and not fitted:
+    if is_model(model):
+        model = model_with("landmarks", model, "transform")
+        Z = vars(model).get("landmarks_")
+        if Z is None:
+            raise ValueError(
+                f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', "
+                "or give the landmarks as an array."
+            )
+    elif not plane:
         raise ValueError(
             f"The picture has two axes, and the points have {np.shape(X)[1]} columns. Give the "
             "fitted model to draw scores, or data of two columns."
-        )
-    if Z is model and fitted:
-        raise ValueError(
-            f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', or "
-            "give the landmarks as an array."
         )
     rows, chosen = (matrix("landmarks", A) if plane else scores_of(model, A) for A in (X, Z))
     i, j = check_pair((0, 1) if plane else components, rows.shape[1])

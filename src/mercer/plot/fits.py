@@ -176,22 +176,14 @@ def curves(histories, quantity: str = "auto"):
     quantities = {name: _read(history, name) for name, history in histories.items()}
     if not quantities:
         raise ValueError("There is no history to show. Give one, or several by name.")
-    if quantity == "auto":
-        common = [q for q in QUANTITIES if all(q in kinds for kinds in quantities.values())]
-        if not common:
-            have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in quantities.items())
-            raise ValueError(
-                f"The histories have no quantity in common ({have}). Draw them one by one, or fit "
-                "both so that they record the same."
-            )
-        quantity = common[0]
-    for name, kinds in quantities.items():
-        if quantity not in kinds:
-            raise ValueError(
-                f"History {name!r} has no {quantity!r}, only {', '.join(kinds)}. For the excess "
-                "error fit HebbianKernelPCA with track_excess=True."
-            )
-    return quantity, {name: kinds[quantity] for name, kinds in quantities.items()}
+    for one in QUANTITIES if quantity == "auto" else [quantity]:
+        if all(one in kinds for kinds in quantities.values()):
+            return one, {name: kinds[one] for name, kinds in quantities.items()}
+    have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in quantities.items())
+    raise ValueError(
+        f"quantity={quantity!r} must be one that every history has. They have {have}. Draw them "
+        "one by one; for the excess error fit HebbianKernelPCA with track_excess=True."
+    )
 
 
 def _read(history, name):

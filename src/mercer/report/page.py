@@ -319,8 +319,8 @@ def attribution(content: Report) -> str:
         return ""
     if isinstance(attributed, str):
         return f"<p>Not computed: {escape(attributed)}</p>"
-    shown, top = attributed.components[:COMPONENTS_EXPLAINED], attributed.top(None, BARS)
-    shown = replace(attributed, components=shown)
+    top = attributed.top(None, BARS)
+    shown = replace(attributed, components=attributed.components[:COMPONENTS_EXPLAINED])
     most = max((value for _, value in top), default=0.0) or 1.0
     bars = "".join(
         f'<tr title="{escape(name)}"><th scope="row">{escape(name)}</th><td>'
