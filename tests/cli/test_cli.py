@@ -214,6 +214,7 @@ def test_completion_knows_commands_options_and_kernels(shell, capsys):
         ("fit rows.csv -o m.mercer --features 5 --method exact", "--features"),
         ("fit rows.csv -o m.mercer --selector bogus", "KMeans"),
         ("fit rows.csv -o m.mercer --passes 3", "--passes"),
+        ("fit rows.csv -o m.mercer --target name --checkpoint c", "--checkpoint"),
         ("fit rows.csv -o m.mercer --degree two", "'two'"),
         ("fit rows.csv -o m.mercer --method hebbian --components 0.9", "hebbian"),
         ("plan", "--shape"),

@@ -67,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A closed pipe is not an error.
         return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error)
+    if code > 128:  # ended by a signal, and the interpreter would first wait for a call of LAPACK
+        from ..compute.linalg import still_working  # numerics, for which no help waits
+
+        if still_working():
+            os._exit(code)
     return code
 
 

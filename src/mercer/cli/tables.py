@@ -322,7 +322,7 @@ def training_table(
         return *found, Scaling()
     table = InputTable(args)
     rows: Any = table.source
-    if in_blocks and table.size() > parse_bytes(args.memory) // WHOLE_SHARE:
+    if in_blocks and not table.files and table.size() > parse_bytes(args.memory) // WHOLE_SHARE:
         with closing(table.blocks()) as blocks:
             first = next(blocks)
         scaling = Scaling.fitted(table.blocks(), args.scale)

@@ -246,13 +246,12 @@ def spectrum(content: Report) -> str:
     if "eigenvalues_" not in fitted:
         return ""
     values, certificate = dense(fitted["eigenvalues_"]), fitted.get("certificate_")
-    heads, told = ["component", "eigenvalue"], [f"{value:.6g}" for value in values]
-    columns, text = [told], "<p>Dots are the eigenvalues.</p>"
-    lower = upper = values
+    columns = {"eigenvalue": [f"{value:.6g}" for value in values]}
+    text, lower, upper = "<p>Dots are the eigenvalues.</p>", values, values
     if certificate is not None:
         lower, upper = dense(certificate.eigenvalue_lower), dense(certificate.eigenvalue_upper)
-        heads += ["at least", "at most"]
-        columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
+        columns["at least"] = [f"{end:.6g}" for end in lower]
+        columns["at most"] = [f"{end:.6g}" for end in upper]
         bound, known = certificate.kind == "bound", np.isfinite(lower) & np.isfinite(upper)
         bars = "the exact ones are certified to lie" if bound else "the exact ones are estimated"
         bars = f"Bars show where {bars}; a bar may be shorter than its dot."
@@ -261,16 +260,17 @@ def spectrum(content: Report) -> str:
         text = f"<p>Dots are the eigenvalues found. {bars}</p>"
         lower, upper = np.where(known, lower, values), np.where(known, upper, values)
     if "explained_variance_ratio_" in fitted:
-        heads.append("share of variance")
-        columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])
+        ratios = dense(fitted["explained_variance_ratio_"])
+        columns["share of variance"] = [f"{100 * share:.3g} %" for share in ratios]
     if certificate is not None and (certificate.confidence or 1) < 1:
-        heads.append(f"at most, with confidence {confidence_text(certificate.confidence)}")
-        columns.append([f"{high:.6g}" for high in dense(certificate.likely_upper)])
-    rows = [[str(k), *row] for k, row in enumerate(zip(*columns, strict=True), 1)][:SPECTRUM]
+        name = f"at most, with confidence {confidence_text(certificate.confidence)}"
+        columns[name] = [f"{high:.6g}" for high in dense(certificate.likely_upper)]
+    pairs = enumerate(zip(*columns.values(), strict=True), 1)
+    rows = [[str(k), *row] for k, row in pairs][:SPECTRUM]
     shown = f"<p>The first {SPECTRUM} of {values.size}.</p>" if values.size > SPECTRUM else ""
     text += (
         f"{spectrum_chart(values[:SPECTRUM], lower[:SPECTRUM], upper[:SPECTRUM])}{shown}"
-        f"<details><summary>The numbers</summary>{table(heads, rows)}</details>"
+        f"<details><summary>The numbers</summary>{table(['component', *columns], rows)}</details>"
     )
     if significance is not None:
         text += (
@@ -345,7 +345,7 @@ def control_chart(content: Report) -> str:
     drawn = []
     for name, ratios in zip(("T-squared", "SPE"), chart.ratios.T, strict=True):
         curves = {"": (starts, np.maximum.reduceat(ratios, starts))}
-        drawn.append(f"<h3>{name}</h3>{curve_chart(curves, 'times the limit', 'row', 1.0)}")
+        drawn.append(f"<h3>{name}</h3>{curve_chart(curves, f'{name} / limit', 'row', 1.0)}")
     heads, episodes = chart.table()
     text = f"{chart.sentence()}. The curves are divided by their limits: rows above 1 are in alarm."
     alarms = table(heads, episodes) if episodes else ""
