@@ -224,7 +224,11 @@ def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs | str
         return Result(facts, summary)
     if not args.json:
         say(args, summary if isinstance(summary, str) else lines(summary))
-    return Result(facts | {"result": columns}, as_csv(columns))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # numbers with the digits that tell them apart
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return Result(facts | {"result": columns}, text.getvalue().rstrip("\n"))
 
 
 def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Columns) -> Result:
@@ -278,12 +282,3 @@ def write_columns(path: Path, columns: Columns) -> None:
     rows = len(next(iter(columns.values())))
     with open_sink(path, 0, kept=columns) as sink:
         sink.write(np.empty((rows, 0)))
-
-
-def as_csv(columns: Columns) -> str:
-    """A header and a line a row, every number with the digits that tell it apart."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().rstrip("\n")

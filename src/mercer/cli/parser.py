@@ -143,11 +143,6 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
     )
 
 
-def table_path(text: str) -> Path | None:
-    """The path of a table; None for stdout, where tables go by default."""
-    return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
-
-
 def whole(least: str) -> Callable[[str], int]:
     return checked(int, lambda value: value >= int(least), f"a whole number of at least {least}")
 
@@ -213,7 +208,8 @@ TYPES: dict[str, Callable] = {
         lambda x: 0 < x <= 1 if isinstance(x, float) else len(x) == 2 and 1 <= x[0] <= x[1],
         "the weight of an average, such as 0.2, or k/m for k of m rows, such as 2/3",
     ),
-    "table": table_path,
+    # None for stdout, where tables go by default.
+    "table": lambda text: None if text == DASH else path_with(".npy", ".csv", ".parquet")(text),
     "whole": whole,
 }
 CHOICES: dict[str, Callable[[], list[str]]] = {

@@ -18,7 +18,7 @@ from ..files.base import READ_ROWS, DerivedSource, listed
 from ..files.delimited import COMPRESSED, MISSING
 from ..files.opening import existing, image_files
 from ..kernels import KERNELS
-from ..relatives.mixed import MixedTable
+from ..relatives.mixed import MixedTable, is_missing
 from ..rows.blocks import WHOLE_SHARE
 from .outputs import Columns, as_columns, say
 from .parser import JobError, UsageError, did_you_mean
@@ -156,8 +156,12 @@ class InputTable:
             self.left_out.pop(name, None)
         self.compared = texts
         numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
-        others = self.source.others(texts) if texts else {}
-        return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
+        columns: Columns = {}
+        for name, column in (self.source.others(texts) if texts else {}).items():
+            cells = (None if is_missing(cell) else str(cell).strip() for cell in column)
+            present = (None if cell is None or cell.lower() in MISSING else cell for cell in cells)
+            columns[name] = np.array([*present], dtype=object)
+        return MixedTable(numbers | columns)
 
     def texts(self) -> list[str]:
         """Columns that can be compared by equality: texts that the user has not excluded."""
@@ -373,10 +377,3 @@ def check_known(
                 f"{source.name} has no column {name!r}, {why}.{did_you_mean(name, known)} Its "
                 f"columns are {listed(known)}."
             )
-
-
-def labels(column: np.ndarray) -> np.ndarray:
-    """Texts of a column, None where they are missing."""
-    texts = [None if value is None or value != value else str(value).strip() for value in column]
-    present = [None if text is None or text.lower() in MISSING else text for text in texts]
-    return np.array(present, dtype=object)
