@@ -302,7 +302,8 @@ def report(args: Namespace) -> outputs.Result:
     prepared = TableModel.load(args.model, "report", mixed=True)
     table, rows, columns = prepared.whole_table(args)
     color = args.color if args.color is None or args.color in columns else from_file(args, columns)
-    names = columns.pop(args.id or next(iter(table.files), ""), None)
+    named = args.id or next(iter(table.files), "")
+    names = columns.get(named) if named == args.color else columns.pop(named, None)
     texts = prepared.texts()
     shown: dict[str, Any] = {"color": color, "color_name": args.color, "title": args.title}
     shown["columns"] = table.columns if texts is None else rows.columns
