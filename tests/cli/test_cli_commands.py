@@ -157,6 +157,8 @@ def test_the_column_that_names_rows_travels_with_the_model(kind, X, run, capsys)
     page = Path("r.html").read_text()
     assert f'"names":["{table["who"][0]}"' in page
     assert "<td>--id</td><td>who</td>" in page and "copy_X" not in page
+    run("report", "m.mercer", "named.csv", "--color", "who", "-o", "colored.html")
+    assert '{"name":"who"' in Path("colored.html").read_text()
     run("inverse", "m.mercer", "s.csv", "-o", "back.csv")
     assert list(pd.read_csv("back.csv")) == ["who", *NAMES]
     run("explain", "m.mercer", "named.csv")

@@ -44,7 +44,7 @@ from mercer.preimage import FixedPoint
 from mercer.report import write_report
 from mercer.report.content import MISSING, Column, rows_to_show, sentences
 from mercer.report.page import (
-    convergence_chart,
+    curve_chart,
     pack,
     pack_column,
     script_json,
@@ -593,7 +593,7 @@ def test_the_passes_of_a_callback(tmp_path, rows):
     model = KernelPCA(2, kernel="rbf", eigen_solver="krylov", callback=states.append).fit(rows)
     page = report(tmp_path, model, rows, history={"krylov": states, EVIL: [1.0, 0.1, 0.0]})
     assert "Convergence" in page.text and "residual / largest eigenvalue" in page.text
-    assert f"{EVIL} pass 2: 1.000e-01" in page.text
+    assert f"{EVIL} pass 2: 0.1" in page.text
 
 
 @pytest.mark.parametrize(
@@ -602,8 +602,9 @@ def test_the_passes_of_a_callback(tmp_path, rows):
         spectrum_chart([3.0, 2.0, 1e-9], [2.9, 1.9, 0.0], [3.1, 2.2, 1.0]),
         spectrum_chart([3.0, 0.0], [2.9, 0.0], [3.1, 0.0]),
         spectrum_chart([0.0], [0.0], [0.0]),
-        convergence_chart({EVIL: (np.array([1, 2]), np.array([0.1, 0.01]))}, EVIL),
-        convergence_chart({"": (np.array([1]), np.array([0.0]))}, "y"),
+        curve_chart({EVIL: (np.array([1, 2]), np.array([0.1, 0.01]))}, EVIL, EVIL),
+        curve_chart({"": (np.array([1]), np.array([0.0]))}, "y", "pass"),
+        curve_chart({"": (np.array([0, 1]), np.array([0.0, 9.0]))}, "y", "row", limit=1.0),
     ],
 )
 def test_charts_are_whole_and_inside_their_frame(chart):
@@ -692,8 +693,8 @@ def test_settings_are_those_that_somebody_chose(tmp_path, rows):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"columns": ["a"]}, ValueError, "1 names, and the rows have 4 columns"),
-        ({"columns": "abcd"}, TypeError, "sequence of names"),
+        ({"columns": ["a"]}, ValueError, r"\['a'\] must be 4 names, one for each column"),
+        ({"columns": "abcd"}, ValueError, "'abcd' must be 4 names, one for each column"),
         ({"color": "nothing"}, ValueError, "no column 'nothing'"),
         ({"color": 9}, ValueError, "no column 9"),
         ({"color": [1, 2]}, ValueError, "one value a row"),

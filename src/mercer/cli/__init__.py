@@ -13,8 +13,6 @@ The frame does the rest, the same for all of them:
 A new command is a function that runs it and a table in `commands.toml`, over which the tests run.
 """
 
-import os
-import sys
 from collections.abc import Sequence
 
 
@@ -24,16 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .frame import main as run
     except KeyboardInterrupt:
         return 130
-    code = run(argv)
-    if code > 128:  # ended by a signal, and the interpreter would first wait for a call of LAPACK
-        from ..compute.linalg import still_working
-
-        if still_working():
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None:
-                    stream.flush()
-            os._exit(code)
-    return code
+    return run(argv)
 
 
 __all__ = ["main"]

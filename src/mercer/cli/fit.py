@@ -6,8 +6,8 @@ import tracemalloc
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +18,36 @@ from .. import estimators
 from .. import plan as make_plan
 from .._tables import text_table
 from ..bases import BASES, Landmarks
-from ..compute import format_bytes, parse_bytes
+from ..compute import format_bytes
 from ..files import RowSource, read_image
-from ..files.delimited import COMPRESSED
 from ..files.opening import existing
-from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from . import outputs
 from .models import TableModel
-from .parser import JobError, UsageError, did_you_mean, in_options, methods
-from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
+from .parser import OPTIONS, JobError, UsageError, did_you_mean, in_options, methods
+from .tables import InputTable, Scaling, training_table
 
-# Bytes of text in a byte of a compressed table, more than numbers have.
-UNPACKED = 8
 # Gray levels of an image file, the unit in which people speak of noise.
 WHITE = 255
 # Methods whose eigenvalues others can be compared with.
 EXACT = {"auto", "exact", "dense", "krylov"}
 # Rows of the first fit of every method, which is not measured.
 WARM_ROWS = 200
+# Options that are not the parameter of that name.
+OTHERWISE = {"method", "scale", "target", "metric"}
+# Options that belong to one method.
+OWNERS = {"landmarks": "landmarks", "selector": "landmarks", "features": "features"}
 # What target kernels compare.
 TARGETS = {"delta": "labels", "linear": "numbers"}
 # Outliers that are named.
 SHOWN_ROWS = 10
+# What the bars of a comparison show, its title and unit.
+COSTS = (
+    ("seconds", "time, s", 1.0),
+    ("peak_bytes", "memory of arrays, MB", 1e-6),
+    ("error", "certified error, share of the first eigenvalue", 1.0),
+)
 # From dark to light, and different in gray as well.
 SHADES = ("0.0", "0.35", "0.55", "0.7", "0.2", "0.45", "0.6", "0.8")
 
@@ -50,18 +56,17 @@ def fit(args: Namespace) -> outputs.Result:
     """Read, scale, fit, save."""
     method = settle_method(args)
     args.keep = None if args.target is None else [args.target]
-    mixed = mixed_table(args)
-    if mixed is not None:
-        (table, X), scaling = mixed, Scaling()
-    else:
-        table = InputTable(args)
-        X, scaling = training_rows(table, method)
+    table, X, scaling = training_table(args, in_blocks=True)
+    in_blocks = isinstance(X, RowSource)
+    if in_blocks and method == "hebbian":
+        raise JobError(
+            f"{X.name} is larger than the memory budget, and --method hebbian needs its rows in "
+            "memory. Raise --memory, or use --method landmarks."
+        )
     y = None if args.target is None else table.kept()[args.target]
     if y is not None and y.dtype.kind == "f" and bool(np.all(y == np.round(y))):
         y = y.astype(np.int64)  # whole numbers are labels
     model = make_model(args, method)
-    if args.checkpoint:
-        model.set_params(checkpoint=args.checkpoint)
     with warnings.catch_warnings():
         # The default number of components is for all targets.
         warnings.filterwarnings("ignore", message=".*rank of the target kernel")
@@ -69,7 +74,7 @@ def fit(args: Namespace) -> outputs.Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     TableModel.of(table, model, scaling).save(args.draft)
-    rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
+    rows = X.n_rows if in_blocks else X.shape[0]
     certificate, plan = model.certificate_, vars(model).get("plan_")
     facts = {
         "rows": rows,
@@ -95,48 +100,21 @@ def fit(args: Namespace) -> outputs.Result:
     return outputs.Result(facts, [*summary, *outputs.statements(certificate.summary())])
 
 
-def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
-    """The rows as the estimator takes them, in memory or read in blocks, and their scaling."""
-    args, rows, path = table.args, table.source, Path(table.args.data)
-    # Text takes about as much as its numbers, and compressed text several times less.
-    size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
-    if rows.n_rows is not None and not rows.sparse:
-        size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
-    if table.image_shape is not None or size <= parse_bytes(args.memory) // WHOLE_SHARE:
-        rows = first = table.source.read()
-        if rows.shape[0] < 2:
-            count = "one row" if rows.shape[0] else "no rows"
-            raise JobError(f"{args.data} has {count}, and kernel PCA needs at least two.")
-    elif method == "hebbian":
-        raise JobError(
-            f"{rows.name} is larger than the memory budget, and --method hebbian needs its rows in "
-            "memory. Raise --memory, or use --method landmarks."
-        )
-    else:
-        with closing(table.blocks()) as blocks:
-            first = next(blocks)
-    if table.image_shape is None:
-        warn_of_scales(args, first, table.columns)
-    scaling = Scaling.fitted(table.blocks() if rows is table.source else [rows], args.scale)
-    return scaling.apply(rows), scaling
-
-
 def settle_method(args: Namespace) -> str:
     """The method to use; options that belong to one method choose it, and refuse others."""
     method = args.method
-    if method == "auto" and (args.landmarks or args.selector):
-        method = "landmarks"
-    elif method == "auto" and args.features:
-        method = "features"
-    if (args.landmarks or args.selector) and method != "landmarks":
-        raise UsageError(f"--landmarks and --selector are not for --method {method}.")
-    if args.features and method != "features":
-        raise UsageError(f"--features is not for --method {method}.")
+    for option, owner in OWNERS.items():
+        if vars(args)[option]:
+            method = owner if method == "auto" else method
+            if method != owner:
+                raise UsageError(f"--{option} is not for --method {method}.")
     if args.passes and not iterates(method):
         able = ", ".join(filter(iterates, methods()))
         raise UsageError(f"--passes is for --method {able}, and not for {method}.")
     if method in ("hebbian", "fourier") and args.target is not None:
         raise UsageError(f"--target is not for --method {method}.")
+    if args.checkpoint and args.target is not None:
+        raise UsageError("--checkpoint is not for --target.")
     if method == "hebbian" and not isinstance(args.components, int):
         raise UsageError("--method hebbian needs a number of components, not a share.")
     return method
@@ -150,24 +128,35 @@ def iterates(method: str) -> bool:
 
 def make_model(args: Namespace, method: str) -> Any:
     """The estimator of a method, not fitted."""
-    settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel, "copy_X": False}
-    settings |= {"tol": args.tol, "device": args.device, "verbose": outputs.verbosity(args)}
     if method == "hebbian":
-        passes = {} if args.passes is None else {"n_passes": args.passes}
-        return estimators.HebbianKernelPCA(args.components, **passes, **settings)
-    settings["max_iter"] = args.passes
+        return make(estimators.HebbianKernelPCA, args, copy_X=False)
     if method == "landmarks":
-        settings["basis"] = Landmarks(args.landmarks, make_selector(args.selector))
+        basis: Any = Landmarks(args.landmarks, make_selector(args.selector))
     elif method in BASES:
         size = {"size": args.features} if method == "features" and args.features else {}
-        settings["basis"] = BASES[method](**size)
+        basis = BASES[method](**size)
     else:
-        settings["basis"] = "auto" if method == "auto" else "points"
-        settings["eigen_solver"] = method if method in SOLVERS else "auto"
-    if vars(args).get("target") is None:
-        return estimators.KernelPCA(args.components, **settings)
-    settings["unsupervised"] = args.unsupervised
-    return estimators.SupervisedKernelPCA(args.components, **settings)
+        basis = "auto" if method == "auto" else "points"
+    supervised = vars(args).get("target") is not None
+    kind = estimators.SupervisedKernelPCA if supervised else estimators.KernelPCA
+    solver = method if method in SOLVERS else "auto"
+    return make(kind, args, basis=basis, eigen_solver=solver, copy_X=False)
+
+
+def make(kind: Callable, args: Namespace, **settings: Any) -> Any:
+    """An estimator whose parameters are these settings, and the options of the same meaning.
+
+    An option that was not given leaves the default.
+    """
+    options = {name: value for name, value in vars(args).items() if name not in OTHERWISE}
+    options["verbose"] = outputs.verbosity(args)
+    for name in signature(kind).parameters:
+        value = options.get(OPTIONS.get(name, name).removeprefix("--").replace("-", "_"))
+        if value is not None:
+            settings.setdefault(name, value)
+    if settings.get("gamma") == "columns":
+        settings["gamma"] = None
+    return kind(**settings)
 
 
 def make_selector(name: str | None):
@@ -183,22 +172,10 @@ def make_selector(name: str | None):
     return by_name[name.lower()]()
 
 
-def kernel_settings(args: Namespace) -> dict[str, Any]:
-    """Parameters of a kernel as the estimators take them."""
-    gamma = None if args.gamma == "columns" else args.gamma
-    return {"gamma": gamma, "degree": args.degree, "coef0": args.coef0}
-
-
-def resources(args: Namespace) -> dict[str, Any]:
-    """Parameters of every estimator that stand for the options of resources."""
-    return {"memory": args.memory, "n_jobs": args.threads, "random_state": args.seed}
-
-
 def cluster(args: Namespace) -> outputs.Result:
     """The cluster of every row."""
     table, X, scaling, settings = affinity(args)
-    settings |= {"assign_labels": args.labels}
-    model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
+    model = make(estimators.SpectralClustering, args, **settings).fit(X)
     count, gaps = model.n_clusters_, model.eigengaps_
     sizes = np.bincount(model.labels_, minlength=count)
     summary = [
@@ -214,37 +191,35 @@ def cluster(args: Namespace) -> outputs.Result:
         from ..plot import eigengaps
 
         figure: Any = eigengaps(model).figure
-        with outputs.whole_file(args.gaps, args.force) as draft:
-            figure.savefig(draft, dpi=130)
+        figure.savefig(args.drafts["gaps"], dpi=130)
+    TableModel.of(table, model, scaling).save(args.drafts["save"])
     facts = {"rows": X.shape[0], "clusters": count, "sizes": sizes, "eigengaps": gaps}
     columns = outputs.beside(table.kept(), {"cluster": model.labels_})
-    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+    return delivered(args, model, columns, facts, summary)
 
 
 def embed(args: Namespace) -> outputs.Result:
     """Coordinates of every row from a graph of affinities."""
     table, X, scaling, settings = affinity(args)
-    make: Any = estimators.SpectralEmbedding
+    kind: Any = estimators.SpectralEmbedding
     if args.diffusion:
-        make, settings = estimators.DiffusionMap, settings | {"t": args.steps}
-        settings["density_power"] = args.density_power
-    model = make(args.components, **settings).fit(X)
+        kind, settings = estimators.DiffusionMap, settings | {"t": args.steps}
+    model = make(kind, args, **settings).fit(X)
     summary = [
         ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
         ("eigenvalues", f"{rounded(model)} (1 means a separate piece)"),
     ]
+    TableModel.of(table, model, scaling).save(args.drafts["save"])
     facts = {"rows": X.shape[0], "components": args.components}
     columns = outputs.beside(table.kept(), coordinates(model))
-    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+    return delivered(args, model, columns, facts, summary)
 
 
 def mds(args: Namespace) -> outputs.Result:
     """Points that have the distances of the table."""
     table = InputTable(args)
-    settings = {"dissimilarity": args.metric or "precomputed", "landmarks": args.landmarks}
-    settings |= {"correction": args.correction, "verbose": outputs.verbosity(args)}
-    settings |= resources(args)
-    model = estimators.ClassicalMDS(args.components, **settings).fit(table.read())
+    of = args.metric or "precomputed"
+    model = make(estimators.ClassicalMDS, args, dissimilarity=of).fit(table.read())
     rows, components = model.embedding_.shape
     names = "stress strain goodness_of_fit least_eigenvalue negative_share correction_constant"
     facts = {"rows": rows, "components": components}
@@ -259,20 +234,16 @@ def mds(args: Namespace) -> outputs.Result:
     if not named:  # columns of text are names of points among distances
         named = {name: text for name, text in table.others().items() if text.dtype.kind in "UO"}
         table.left_out |= dict.fromkeys(named, "kept")
-    fitted = TableModel.of(table, model, Scaling())
-    return delivered(args, fitted, named | coordinates(model), facts, summary)
+    return delivered(args, model, named | coordinates(model), facts, summary)
 
 
 def outliers(args: Namespace) -> outputs.Result:
     """Which rows are unlike the others, or unlike those of another table."""
 
     def fitted() -> tuple[TableModel, InputTable, Any]:
-        mixed = mixed_table(args)
-        table, X, scaling = scaled_table(args) if mixed is None else (*mixed, Scaling())
-        settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel}
-        settings |= {"false_alarms": args.false_alarms or 0.05, "outliers": args.share}
-        gamma = "median" if args.gamma == "auto" else settings["gamma"]
-        model = estimators.NoveltyDetector(args.components, **settings | {"gamma": gamma}).fit(X)
+        table, X, scaling = training_table(args)
+        settings = {"gamma": "median"} if args.gamma == "auto" else {}
+        model = make(estimators.NoveltyDetector, args, **settings).fit(X)
         return TableModel.of(table, model, scaling), table, X
 
     prepared, table, X = learned_and_judged(args, fitted)
@@ -289,8 +260,7 @@ def outliers(args: Namespace) -> outputs.Result:
         summary.append((f"farthest by {what} (error / limit)", shown))
     columns = {"outlier": over > 1, "over_limit": over}
     facts = {"rows": len(over), "outliers": count, "limit": -prepared.model.offset_}
-    result = outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
-    return saved(args, prepared, result)
+    return outputs.deliver(args, outputs.beside(kept, columns), facts, summary)
 
 
 def monitor(args: Namespace) -> outputs.Result:
@@ -298,38 +268,31 @@ def monitor(args: Namespace) -> outputs.Result:
 
     def fitted() -> tuple[TableModel, InputTable, Any]:
         table = InputTable(args)
-        rows, settings = table.read(), {"smoothing": args.smoothing, "lags": args.lags}
-        share = {} if args.false_alarms is None else {"false_alarms": args.false_alarms}
-        model = estimators.ProcessMonitor(args.components, **settings, **share, **resources(args))
-        return TableModel.of(table, model.fit(rows), Scaling()), table, rows
+        rows = table.read()
+        model = make(estimators.ProcessMonitor, args).fit(rows)
+        return TableModel.of(table, model, Scaling()), table, rows
 
-    if args.chart is not None:
-        outputs.check_free(args.chart, args.force)
     prepared, table, X = learned_and_judged(args, fitted)
     chart = prepared.model.chart(X)
     kept = table.kept()
     rows = kept.get(args.id, chart.rows) if args.id else chart.rows
     chart = replace(chart, rows=rows, sensors=tuple(prepared.columns or chart.sensors))
-    with outputs.whole_file(args.chart, args.force) as draft:
-        if draft is not None:
-            from matplotlib.figure import Figure
+    if args.chart is not None:
+        from matplotlib.figure import Figure
 
-            from ..plot import control_chart
+        from ..plot import control_chart
 
-            figure = Figure(figsize=(10, 5), layout="constrained")
-            control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
-            figure.savefig(draft, dpi=130)
+        figure = Figure(figsize=(10, 5), layout="constrained")
+        control_chart(chart, ax=figure.subplots(2, 1, sharex=True))
+        figure.savefig(args.drafts["chart"], dpi=130)
     heads, episodes = chart.table()
     told = chart.sentence() + (f"\n{text_table(heads, episodes)}" if episodes else "")
     columns = outputs.beside(kept, chart.as_columns())
-    result = outputs.deliver(args, columns, chart.as_dict(), told)
-    return saved(args, prepared, result)
+    return outputs.deliver(args, columns, chart.as_dict(), told)
 
 
 def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, InputTable, Any]:
     """A model of DATA, which may be its file, and the rows to judge: those of NEW, else of DATA."""
-    if args.save is not None:
-        outputs.check_free(args.save, args.force)
     if Path(args.data).suffix.lower() != ".mercer":
         prepared, table, X = fitted()
     elif args.new is None:
@@ -340,6 +303,7 @@ def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, I
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{option} is for a fit, and {args.data} is a fitted model.")
         prepared = TableModel.load(args.data, "score_samples", mixed=True)
+    prepared.save(args.drafts["save"])
     if args.new is not None:
         args.data = args.new
         table, X, _ = prepared.whole_table(args)
@@ -347,41 +311,21 @@ def learned_and_judged(args: Namespace, fitted: Callable) -> tuple[TableModel, I
     return prepared, table, X
 
 
-def saved(args: Namespace, prepared: TableModel, result: outputs.Result) -> outputs.Result:
-    """The result; saves the model if that is asked for."""
-    if args.save is not None:
-        prepared.save(args.save, overwrite=args.force)
-    return result
-
-
-def delivered(
-    args: Namespace, fitted: TableModel, columns, facts: dict, summary: list
-) -> outputs.Result:
-    """Write the columns and the summary, and the model if --save was given."""
-    model, certificate = fitted.model, fitted.model.certificate_
+def delivered(args: Namespace, model, columns, facts: dict, summary: list) -> outputs.Result:
+    """The columns, the summary and what the certificate of the model says."""
+    certificate = model.certificate_
     facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
     certified = outputs.statements(certificate.summary())
-    result = outputs.deliver(args, columns, facts, summary + certified)
-    return saved(args, fitted, result) if "save" in args else result
+    return outputs.deliver(args, columns, facts, summary + certified)
 
 
 def affinity(args: Namespace) -> tuple[InputTable, Any, Scaling, dict[str, Any]]:
-    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling.
-
-    And the parameters of the spectral estimators that stand for the options of an affinity.
-    """
-    if args.save is not None:
-        outputs.check_free(args.save, args.force)
+    """`training_table`, and parameters of the spectral estimators beside those of `make`."""
     graph = args.kernel is None and not vars(args).get("diffusion")
     kind, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
-    settings = kernel_settings(args) | resources(args) | {"verbose": outputs.verbosity(args)}
-    settings |= {"basis": "auto" if args.landmarks is None else Landmarks(args.landmarks)}
-    if args.neighbors is not None:
-        settings |= {"n_neighbors": args.neighbors, "affinity": "nearest_neighbors"}
-        return *scaled_table(args), settings
-    mixed = mixed_table(args)
-    rows = scaled_table(args) if mixed is None else (*mixed, Scaling())
-    return *rows, settings | {"affinity": kind}
+    settings = {"affinity": kind if args.neighbors is None else "nearest_neighbors"}
+    settings["basis"] = "auto" if args.landmarks is None else Landmarks(args.landmarks)
+    return *training_table(args, mixed=args.neighbors is None), settings
 
 
 def coordinates(model) -> dict[str, np.ndarray]:
@@ -397,9 +341,8 @@ def rounded(model) -> str:
 def denoise(args: Namespace) -> outputs.Result:
     """Learn the patches of the image, and project them."""
     image = read_image(existing(args.image))
-    settings = resources(args) | {"kernel": args.kernel, "n_components": args.components}
-    settings["noise"] = None if args.noise is None else args.noise / WHITE
-    model = estimators.PatchDenoiser(args.patch, args.stride, **settings).fit(image)
+    noise = None if args.noise is None else args.noise / WHITE
+    model = make(estimators.PatchDenoiser, args, noise=noise).fit(image)
     clean = model.denoise(image)
     pixels = np.rint(WHITE * np.clip(clean, 0, 1)).astype(np.uint8)
     Image.fromarray(pixels).save(args.draft)
@@ -457,7 +400,7 @@ def option_of(method: str) -> str:
 
 def compare(args: Namespace) -> outputs.Result:
     """Fit every method in turn, and measure."""
-    _, X, _ = scaled_table(args)
+    _, X, _ = training_table(args, mixed=False)
     args.passes = None  # as many as each method takes by itself
     measured = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)
@@ -520,46 +463,34 @@ def draw(measured: list[dict], path: Path) -> None:
     """Spectra with certified intervals, and what each method cost."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 6), layout="constrained")
-    axes = figure.subplot_mosaic([["spectrum", cost] for cost in ("time", "memory", "error")])
-    draw_spectra(axes["spectrum"], measured)
-    draw_bars(axes["time"], measured, "seconds", "time, s")
-    draw_bars(axes["memory"], measured, "peak_bytes", "memory of arrays, MB", 1e-6)
-    draw_bars(axes["error"], measured, "error", "certified error, share of the first eigenvalue")
-    axes["error"].set_xscale("log")
-    differences = {one["method"]: one["difference"] for one in measured if one["difference"]}
-    if differences:
-        values, names = list(differences.values()), list(differences)
-        axes["error"].plot(values, names, "kx", label="measured against exact")
-        axes["error"].legend(fontsize="small")
-    figure.savefig(path, dpi=130)
-
-
-def draw_spectra(ax, measured) -> None:
-    """Eigenvalues of all methods side by side, each with its interval."""
     from ..plot.axes import MARKERS
 
-    offsets = np.linspace(-0.25, 0.25, len(measured)) if len(measured) > 1 else [0.0]
-    for i, (one, offset) in enumerate(zip(measured, offsets, strict=True)):
-        values = np.asarray(one["eigenvalues"])
-        low = np.maximum(values - one["eigenvalue_lower"], 0)
-        high = np.maximum(one["eigenvalue_upper"] - values, 0)
-        certified = one["certificate"] == "bound"
-        label = one["method"] if certified else f"{one['method']}, not certified"
-        look = {"fmt": MARKERS[i % len(MARKERS)], "color": SHADES[i % len(SHADES)], "label": label}
-        intervals, places = [low, high] if certified else None, np.arange(1, values.size + 1)
-        ax.errorbar(places + offset, values, yerr=intervals, ms=4, capsize=2, lw=1, **look)
+    figure = Figure(figsize=(11, 6), layout="constrained")
+    axes = figure.subplot_mosaic([["spectrum", cost] for cost, _, _ in COSTS])
+    ax, offsets = axes["spectrum"], np.linspace(-0.4, 0.4, len(measured) + 2)[1:-1]
+    for k, (one, offset) in enumerate(zip(measured, offsets, strict=True)):
+        values, certified = np.asarray(one["eigenvalues"]), one["certificate"] == "bound"
+        look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "color": SHADES[k % len(SHADES)]}
+        look["label"] = one["method"] if certified else f"{one['method']}, not certified"
+        ends = [values - one["eigenvalue_lower"], one["eigenvalue_upper"] - values]
+        bars = np.maximum(ends, 0) if certified else None
+        places = np.arange(1, values.size + 1) + offset
+        ax.errorbar(places, values, yerr=bars, ms=4, capsize=2, lw=1, **look)
     ax.set(yscale="log", xlabel="component")
     ax.set_ylabel("eigenvalue, with the interval that holds the exact one")
     ax.legend(fontsize="small")
-
-
-def draw_bars(ax, measured, fact: str, title: str, unit: float = 1.0) -> None:
-    """One bar per method."""
-    names = [one["method"] for one in measured][::-1]
-    values = [one[fact] for one in measured][::-1]
-    bars = ax.barh(names, [unit * (value or 0) for value in values], color="0.75")
-    texts = ["none" if value is None else f"{unit * value:.2g}" for value in values]
-    ax.bar_label(bars, texts, padding=3, fontsize="small")
-    ax.margins(x=0.2)
-    ax.set_title(title, fontsize="medium")
+    names = [one["method"] for one in measured]
+    for fact, title, unit in COSTS:
+        ax, costs = axes[fact], [one[fact] for one in measured]
+        shown = ax.barh(names, [unit * (cost or 0) for cost in costs], color="0.75")
+        texts = ["none" if cost is None else f"{unit * cost:.2g}" for cost in costs]
+        ax.bar_label(shown, texts, padding=3, fontsize="small")
+        ax.set_title(title, fontsize="medium")
+        ax.margins(x=0.2)
+        ax.invert_yaxis()
+    ax.set_xscale("log")
+    differences = {one["method"]: one["difference"] for one in measured if one["difference"]}
+    if differences:
+        ax.plot(list(differences.values()), list(differences), "kx", label="measured against exact")
+        ax.legend(fontsize="small")
+    figure.savefig(path, dpi=130)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .._whole_file import raising, telling
 from ..exceptions import InvalidParameterError, MercerError, to_stderr
-from .parser import DASH, OPTIONS, JobError, UsageError, in_options, make_parser
+from .parser import COMMANDS, DASH, OPTIONS, JobError, UsageError, in_options, make_parser
 
 # Exit codes.
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
@@ -67,29 +67,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A closed pipe is not an error.
         return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error)
+    if code > 128:  # ended by a signal, and the interpreter would first wait for a call of LAPACK
+        from ..compute.linalg import still_working  # numerics, for which no help waits
+
+        if still_working():
+            os._exit(code)
     return code
 
 
 def run(argv: Sequence[str] | None) -> int:
     """Parse, run and print; whatever goes wrong becomes a line and an exit code."""
     words = sys.argv[1:] if argv is None else argv
-    command = "mercer"
+    command = " ".join(["mercer", *(word for word in words[:1] if word in COMMANDS)])
     heard: list[str] = []
     try:
-        parser = make_parser(words)
+        parser = make_parser()
         args = parser.parse_args(words)
         if args.run is None or args.version or args.verbose:
             with telling("stdout", STDOUT):
                 return run_without_command(parser, args)
-        from .outputs import whole_file  # numerics, for which no help waits
+        from .outputs import output_files  # numerics, for which no help waits
 
-        command, args.table = args.command, None
-        output, force = (vars(args).get(name) for name in ("output", "force"))
+        args.table = None
         # Shells let their background jobs ignore SIGINT, and so do we.
         stopping = (signal.SIGINT, signal.SIGTERM)
         heeded = [n for n in stopping if signal.getsignal(n) is not signal.SIG_IGN]
         with raising(Stopped, heeded), heard_warnings(args.quiet, heard):
-            with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
+            with stdin_as_file(args), output_files(args):
                 result = args.run(args)
             with telling("stdout", STDOUT):
                 result.show(args, heard)
@@ -190,7 +194,6 @@ def report_failure(error, words=(), command="mercer", warnings=()) -> int:
     else:
         text, code = one_line(error), FAILED
         if isinstance(error, UsageError | InvalidParameterError):
-            command = (isinstance(error, UsageError) and error.command) or command
             end = "" if text.endswith("?") else "."
             text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
         to_stderr(f"mercer: error: {text}")

@@ -18,7 +18,7 @@ from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from . import outputs
 from .parser import JobError, UsageError, did_you_mean
-from .tables import InputTable, Scaling
+from .tables import FITTED, InputTable, Scaling, check_known
 
 # Options of a table's text that a model remembers.
 TEXT = ("encoding", "decimal", "thousands", "comment", "header")
@@ -66,13 +66,14 @@ class TableModel:
         text = {name: vars(table.args)[name] for name in TEXT}
         return cls(model, columns, scaling, table.image_shape, fill, text, table.args.options)
 
-    def save(self, path: Path, overwrite: bool = True) -> None:
-        """Write a model file."""
-        kept = ("columns", "image_shape", "fill", "text", "options")
-        extra = {name: vars(self)[name] for name in kept}
-        scaling = self.scaling
-        extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
-        save(self.model, path, extra=extra, overwrite=overwrite)
+    def save(self, path: Path | None) -> None:
+        """Write a model file, if there is a path."""
+        if path is not None:
+            kept = ("columns", "image_shape", "fill", "text", "options")
+            extra = {name: vars(self)[name] for name in kept}
+            scaling = self.scaling
+            extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
+            save(self.model, path, extra=extra)
 
     @classmethod
     def load(cls, path: str, method: str, mixed: bool = False) -> "TableModel":
@@ -110,21 +111,15 @@ class TableModel:
         for name, value in self.text.items():
             if vars(args)[name] is None:
                 vars(args)[name] = value
-        texts = self.texts()
+        texts, columns, wanted = self.texts(), self.columns, self.model.n_features_in_
         if texts is not None:
-            numbers = [name for name in self.model._encoding.names if name not in texts]
-            table = InputTable(args, numbers, keep_missing=True, row_names=self.row_names)
-            absent = [name for name in texts if name not in table.source.left_out]
-            if absent:
-                raise JobError(
-                    f"{table.source.name} has no column {absent[0]!r} of texts, which the model "
-                    "was fitted to. Pass the same columns."
-                )
-            return table
-        table = InputTable(args, self.columns, self.fill, row_names=self.row_names)
-        width, wanted = table.source.n_columns, self.model.n_features_in_
+            columns = [name for name in self.model._encoding.names if name not in texts]
+            wanted = len(columns)
+        table = InputTable(args, columns, self.fill, texts is not None, self.row_names)
+        check_known(table.source, texts or [], table.source.left_out, "of texts, " + FITTED)
+        width = table.source.n_columns
         if width != wanted:
-            named = "" if self.columns is None else f" ({listed(self.columns)})"
+            named = "" if columns is None else f" ({listed(columns)})"
             raise JobError(
                 f"{args.data} has {width} columns of numbers, and the model was fitted to {wanted}"
                 f"{named}. Choose them with --columns or --drop."
@@ -202,16 +197,15 @@ def atlas(args: Namespace, prepared: TableModel) -> outputs.Result:
     """Write the table with map positions and nearest rows, as Embedding Atlas reads it."""
     if args.output is not None:
         raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
-    with outputs.whole_file(args.atlas, args.force) as draft:
-        _, rows, columns = prepared.whole_table(args)
-        S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
-        columns = outputs.beside(columns, outputs.as_columns(S, component_names(prepared.model)))
-        places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
-        if len(S) <= NEIGHBOR_ROWS:
-            near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
-            pairs = zip(*(part.tolist() for part in near), strict=True)
-            places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
-        outputs.write_columns(draft, outputs.beside(columns, places))
+    _, rows, columns = prepared.whole_table(args)
+    S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
+    columns = outputs.beside(columns, outputs.as_columns(S, component_names(prepared.model)))
+    places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
+    if len(S) <= NEIGHBOR_ROWS:
+        near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
+        pairs = zip(*(part.tolist() for part in near), strict=True)
+        places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
+    outputs.write_columns(args.drafts["atlas"], outputs.beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
     summary = [("rows", f"{len(S):,}"), ("to view", f"embedding-atlas {args.atlas} {shown}")]
     facts = {"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}
@@ -275,10 +269,10 @@ def explain(args: Namespace) -> outputs.Result:
     prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
     rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
-    attribution = prepared.model.attribute(rows, max_rows=args.rows)
-    attribution = replace(attribution, components=tuple(component_names(prepared.model)))
-    if prepared.columns is not None and texts is None:
-        attribution = replace(attribution, columns=tuple(prepared.columns))
+    found = prepared.model.attribute(rows, max_rows=args.rows)
+    names = (texts is None and prepared.columns) or found.columns
+    components = tuple(component_names(prepared.model))
+    attribution = replace(found, components=components, columns=tuple(names))
     if args.draft is not None:
         sizes = {name: attribution.size[:, j] for j, name in enumerate(attribution.components)}
         named = {"column": np.array(attribution.columns, dtype=object), "all": attribution.overall}
@@ -308,7 +302,8 @@ def report(args: Namespace) -> outputs.Result:
     prepared = TableModel.load(args.model, "report", mixed=True)
     table, rows, columns = prepared.whole_table(args)
     color = args.color if args.color is None or args.color in columns else from_file(args, columns)
-    names = columns.pop(args.id or next(iter(table.files), ""), None)
+    named = args.id or next(iter(table.files), "")
+    names = columns.get(named) if named == args.color else columns.pop(named, None)
     texts = prepared.texts()
     shown: dict[str, Any] = {"color": color, "color_name": args.color, "title": args.title}
     shown["columns"] = table.columns if texts is None else rows.columns

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -26,7 +25,7 @@ from .parser import DASH, JobError, in_options
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]
 # Options whose files a command writes, in the order in which it says so.
-FILES = ("output", "save", "gaps", "chart")
+FILES = ("output", "save", "gaps", "chart", "atlas")
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,8 @@ class Result:
         """
         facts, options = dict(self.facts), vars(args)
         files = {name: options[name] for name in FILES if options.get(name) is not None}
-        output = files.get("output")
         named = {name: "stdout" if is_stdout(path) else str(path) for name, path in files.items()}
-        if output is not None:
+        if "output" in named:
             facts["output"] = named["output"]
         written = [("written", ", ".join(named.values()))] if named else []
         if args.table is not None:
@@ -66,7 +64,7 @@ class Result:
             text = "\n".join([self.said, *(f"{name}: {value}" for name, value in written)])
         else:
             text = lines([*self.said, *written])
-        if is_stdout(output):
+        if "stdout" in named.values():
             say(args, text)
         else:
             print(text)
@@ -111,10 +109,25 @@ def is_stdout(path: Path | None) -> bool:
 
 
 @contextmanager
+def output_files(args: Namespace) -> Iterator[None]:
+    """Give a command a path to write to for each file that its options name, or None.
+
+    ``args.drafts`` has them by option, and ``args.draft`` is that of the output. The files appear
+    when the block ends well. One that cannot be written is found before the work starts.
+    """
+    options = vars(args)
+    with ExitStack() as stack:
+        args.drafts = {
+            name: stack.enter_context(whole_file(options.get(name), bool(options.get("force"))))
+            for name in FILES
+        }
+        args.draft = args.drafts["output"]
+        yield
+
+
+@contextmanager
 def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
     """A path to write to, which becomes `path` when the block ends well and vanishes when not.
-
-    Entered before the work starts, so that an output that cannot be written is found at once.
 
     Parameters
     ----------
@@ -136,25 +149,26 @@ def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
             sys.stdout.buffer.flush()
         return
     check_free(path, force)
-    # The suffix stays: writers choose the format by it.
-    draft = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
-    with telling(str(path), draft):
-        draft.touch(exist_ok=False)
-        try:
-            yield draft
-            check_free(path, force)
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+    with hidden_folder(path) as folder:
+        draft = folder / path.name
+        yield draft
+        check_free(path, force)
+        os.replace(draft, path)
+
+
+def temporary_folder() -> AbstractContextManager[Path]:
+    """A folder that is removed at the end; an error of writing to it names TMPDIR."""
+    place = tempfile.gettempdir()
+    return hidden_folder(Path(place, "mercer"), f"the temporary folder {place} (TMPDIR)")
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end; an error of writing to it names TMPDIR."""
-    place = tempfile.gettempdir()
+def hidden_folder(target: Path, name: str = "") -> Iterator[Path]:
+    """A folder beside a path, removed at the end; errors of writing name the path, or `name`."""
+    start = target.with_name(f".{target.name}.")
     with (
-        telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-")),
-        tempfile.TemporaryDirectory(prefix="mercer-") as folder,
+        telling(name or str(target), start),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=start.name) as folder,
     ):
         yield Path(folder)
 
@@ -184,13 +198,10 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
     check_folder(folder, "folder")
     if folder.exists() and not force and any(folder.iterdir()):
         raise JobError(f"{folder} is not empty. Give another folder, or --force to replace files.")
-    with (
-        telling(str(folder), folder.with_name(f".{folder.name}.")),
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name,
-    ):
-        yield Path(name)
+    with hidden_folder(folder) as draft:
+        yield draft
         folder.mkdir(exist_ok=True)
-        for file in sorted(Path(name).iterdir()):
+        for file in sorted(draft.iterdir()):
             os.replace(file, folder / file.name)
 
 
@@ -213,7 +224,11 @@ def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs | str
         return Result(facts, summary)
     if not args.json:
         say(args, summary if isinstance(summary, str) else lines(summary))
-    return Result(facts | {"result": columns}, as_csv(columns))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # numbers with the digits that tell them apart
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return Result(facts | {"result": columns}, text.getvalue().rstrip("\n"))
 
 
 def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Columns) -> Result:
@@ -267,12 +282,3 @@ def write_columns(path: Path, columns: Columns) -> None:
     rows = len(next(iter(columns.values())))
     with open_sink(path, 0, kept=columns) as sink:
         sink.write(np.empty((rows, 0)))
-
-
-def as_csv(columns: Columns) -> str:
-    """A header and a line a row, every number with the digits that tell it apart."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().rstrip("\n")

@@ -7,7 +7,7 @@ import argparse
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -35,18 +35,7 @@ class JobError(Exception):
 
 
 class UsageError(Exception):
-    """The options contradict each other; the message says which and what to give instead.
-
-    Parameters
-    ----------
-    message : str
-    command : str or None
-        The command whose help to read, such as ``mercer fit``; None for the one that runs.
-    """
-
-    def __init__(self, message: str, command: str | None = None):
-        super().__init__(message)
-        self.command = command
+    """The options contradict each other; the message says which and what to give instead."""
 
 
 def in_options(text: str) -> str:
@@ -154,11 +143,6 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
     )
 
 
-def table_path(text: str) -> Path | None:
-    """The path of a table; None for stdout, where tables go by default."""
-    return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
-
-
 def whole(least: str) -> Callable[[str], int]:
     return checked(int, lambda value: value >= int(least), f"a whole number of at least {least}")
 
@@ -224,7 +208,8 @@ TYPES: dict[str, Callable] = {
         lambda x: 0 < x <= 1 if isinstance(x, float) else len(x) == 2 and 1 <= x[0] <= x[1],
         "the weight of an average, such as 0.2, or k/m for k of m rows, such as 2/3",
     ),
-    "table": table_path,
+    # None for stdout, where tables go by default.
+    "table": lambda text: None if text == DASH else path_with(".npy", ".csv", ".parquet")(text),
     "whole": whole,
 }
 CHOICES: dict[str, Callable[[], list[str]]] = {
@@ -249,17 +234,6 @@ def add_option(group: Any, name: str, declared: dict[str, Any]) -> None:
     group.add_argument(*flags, **arguments)
 
 
-def add_options(parser: argparse.ArgumentParser, command: dict[str, Any]) -> None:
-    """Add the options of a command to its parser, in groups."""
-    tables = TABLE["groups"] | command
-    for title in ["options", *command["groups"], "messages"]:
-        group = parser if title == "options" else parser.add_argument_group(title)
-        options = tables[title]
-        for name in options:
-            changes = options[name] if isinstance(options, dict) else {}
-            add_option(group, name.split()[0], TABLE["shared"].get(name, {}) | changes)
-
-
 def chosen_options(args: argparse.Namespace) -> dict[str, str]:
     """Options of a command that are not defaults and that change its result, as texts."""
     aside = {*TABLE["groups"]["messages"], *WHERE}
@@ -278,8 +252,8 @@ def run_command(name: str, args: argparse.Namespace) -> Any:
     return vars(import_module(f"mercer.{COMMANDS[name]['run']}"))[name](args)
 
 
-def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of a command line; with `words`, only the command they name has its options."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of a command line."""
     texts = TABLE["texts"]
     parser = Parser(prog="mercer", description=texts["description"], epilog=texts["epilog"])
     for name, declared in TABLE["program"].items():
@@ -291,9 +265,15 @@ def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         epilog = f"example:\n{examples}{texts['note'] if name != 'demo' else ''}"
         text, run = command["summary"], partial(run_command, name)
         subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
-        subparser.set_defaults(run=run, command=subparser.prog, parser=subparser)
-        if words is None or name in words:
-            add_options(subparser, command)
+        subparser.set_defaults(run=run, parser=subparser)
+        tables = TABLE["groups"] | command
+        for title in ["options", *command["groups"], "messages"]:
+            group: Any = subparser if title == "options" else subparser.add_argument_group(title)
+            options = tables[title]
+            for option in options:
+                changes = options[option] if isinstance(options, dict) else {}
+                declared = TABLE["shared"].get(option, {}) | changes
+                add_option(group, option.split()[0], declared)
     return parser
 
 
@@ -318,7 +298,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what was wrong; `report_failure` adds which help to read."""
-        raise UsageError(message, self.prog)
+        raise UsageError(message)
 
     def _check_value(self, action, value):
         if action.choices is not None and value not in action.choices:

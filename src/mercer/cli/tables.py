@@ -1,8 +1,10 @@
 """DATA of a command line: the columns wanted of it, what is done about missing values, scaling."""
 
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,14 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import files
 from .._tables import counted
-from ..compute import is_sparse
+from ..compute import is_sparse, parse_bytes
 from ..exceptions import TableWarning, tell
 from ..files.base import READ_ROWS, DerivedSource, listed
-from ..files.delimited import MISSING
+from ..files.delimited import COMPRESSED, MISSING
 from ..files.opening import existing, image_files
 from ..kernels import KERNELS
-from ..relatives.mixed import MixedTable
+from ..relatives.mixed import MixedTable, is_missing
+from ..rows.blocks import WHOLE_SHARE
 from .outputs import Columns, as_columns, say
 from .parser import JobError, UsageError, did_you_mean
 
@@ -25,6 +28,10 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 # If ranges of columns differ by more than this, only the larger ones count in distances. The
 # narrowest tenth of the columns is ignored: rare pixels of images are not in another unit.
 SCALES_APART, NARROWEST = 100, 0.1
+# Bytes of text in a byte of a compressed table, more than numbers have.
+UNPACKED = 8
+# Whose columns these are, in messages.
+FITTED = "which the model was fitted to"
 # Reasons for leaving out columns that can be compared by equality.
 TEXTS = ("text", "dictionary")
 
@@ -97,12 +104,11 @@ class InputTable:
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
         names = [*numbers, *source.left_out]
-        wanted, why = args.columns, "which was asked for"
+        wanted = args.columns
+        check_known(source, [*(wanted or ()), *(args.drop or ()), *self.kept_names], names)
         if wanted is None and source.columns is not None:
-            wanted, why = columns, "which the model was fitted to"
-        check_known(source.name, wanted or [], names, why)
-        check_known(source.name, args.drop or [], names, "which was asked for")
-        check_known(source.name, self.kept_names, names, "which was asked for")
+            wanted = columns
+            check_known(source, wanted or (), names, FITTED)
         if self.row_names in names:
             args.id = self.row_names
             self.kept_names = list(dict.fromkeys([args.id, *self.kept_names]))
@@ -134,6 +140,14 @@ class InputTable:
         rows = BLOCK_BYTES // (8 * self.source.n_columns)
         return self.source.blocks(max(1, min(BLOCK_ROWS, rows)))
 
+    def size(self) -> int:
+        """Bytes of the rows in memory; of text a guess."""
+        source, path = self.source, Path(self.args.data)
+        if source.n_rows is not None and not source.sparse:
+            return source.n_rows * source.n_columns * source.dtype.itemsize
+        # Text takes about as much as its numbers, and compressed text several times less.
+        return path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
+
     def mixed(self, texts: list[str]) -> MixedTable:
         """All rows with columns of numbers and of texts; missing cells are None and NaN."""
         pieces = self.source.pieces(READ_ROWS)
@@ -142,8 +156,12 @@ class InputTable:
             self.left_out.pop(name, None)
         self.compared = texts
         numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
-        others = self.source.others(texts) if texts else {}
-        return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
+        columns: Columns = {}
+        for name, column in (self.source.others(texts) if texts else {}).items():
+            cells = (None if is_missing(cell) else str(cell).strip() for cell in column)
+            present = (None if cell is None or cell.lower() in MISSING else cell for cell in cells)
+            columns[name] = np.array([*present], dtype=object)
+        return MixedTable(numbers | columns)
 
     def texts(self) -> list[str]:
         """Columns that can be compared by equality: texts that the user has not excluded."""
@@ -291,20 +309,43 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     return table, rows
 
 
-def scaled_table(args: Namespace) -> tuple[InputTable, Any, Scaling]:
-    """DATA in memory, its scaled rows, and the scaling."""
+def training_table(
+    args: Namespace, mixed: bool = True, in_blocks: bool = False
+) -> tuple[InputTable, Any, Scaling]:
+    """DATA, its rows as the estimators take them, and how these are scaled.
+
+    Parameters
+    ----------
+    args : Namespace
+    mixed : bool
+        Texts and missing values too, for a kernel that takes them.
+    in_blocks : bool
+        Rows that are larger than the memory budget are not read now, but in blocks by the fit.
+    """
+    if mixed and (found := mixed_table(args)) is not None:
+        return *found, Scaling()
     table = InputTable(args)
-    X = table.read()
-    warn_of_scales(args, X, table.columns)
-    scaling = Scaling.fitted([X], args.scale)
-    return table, scaling.apply(X), scaling
+    rows: Any = table.source
+    if in_blocks and not table.files and table.size() > parse_bytes(args.memory) // WHOLE_SHARE:
+        with closing(table.blocks()) as blocks:
+            first = next(blocks)
+        scaling = Scaling.fitted(table.blocks(), args.scale)
+    else:
+        rows = first = table.read()
+        if rows.shape[0] < 2:
+            raise JobError(f"{args.data} has one row, and kernel PCA needs at least two.")
+        scaling = Scaling.fitted([rows], args.scale)
+    warn_of_scales(table, first)
+    return table, scaling.apply(rows), scaling
 
 
-def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
+def warn_of_scales(table: InputTable, X) -> None:
     """Warn if some columns are so much larger than others that only they count in distances."""
-    # The scales of columns do not matter to a kernel that encodes them, nor to a precomputed one.
+    # The scales of columns do not matter to a kernel that encodes them, nor to a precomputed one;
+    # images have one scale.
+    args = table.args
     scaled = args.scale != "none" or KERNELS[args.kernel].encoder is not None
-    if scaled or args.kernel == "precomputed" or is_sparse(X) or X.shape[1] < 2:
+    if scaled or table.image_shape or args.kernel == "precomputed" or is_sparse(X):
         return
     ranges = np.ptp(np.asarray(X, dtype=float), axis=0)
     places = np.flatnonzero(ranges)
@@ -314,7 +355,7 @@ def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
     small, large = order[int(NARROWEST * (order.size - 1))], order[-1]
     if ranges[large] < SCALES_APART * ranges[small]:
         return
-    names = columns or [str(i) for i in range(X.shape[1])]
+    names = table.columns or [str(i) for i in range(X.shape[1])]
     tell(
         f"Columns have very different scales: {names[large]} ranges over {ranges[large]:.3g} and "
         f"{names[small]} over {ranges[small]:.3g}, so that {names[small]} hardly counts. "
@@ -323,18 +364,16 @@ def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
     )
 
 
-def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -> None:
+def check_known(
+    source: files.RowSource,
+    wanted: Iterable[str],
+    known: Sequence[str],
+    why: str = "which was asked for",
+) -> None:
     """Raise JobError unless a table has all these columns."""
     for name in wanted:
         if name not in known:
             raise JobError(
-                f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
-                f"are {listed(known)}."
+                f"{source.name} has no column {name!r}, {why}.{did_you_mean(name, known)} Its "
+                f"columns are {listed(known)}."
             )
-
-
-def labels(column: np.ndarray) -> np.ndarray:
-    """Texts of a column, None where they are missing."""
-    texts = [None if value is None or value != value else str(value).strip() for value in column]
-    present = [None if text is None or text.lower() in MISSING else text for text in texts]
-    return np.array(present, dtype=object)

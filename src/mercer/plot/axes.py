@@ -1,5 +1,6 @@
 """Axes to draw on, models and arrays to draw, and how groups are told apart."""
 
+import math
 from copy import copy
 from numbers import Integral
 from types import ModuleType
@@ -12,6 +13,7 @@ from matplotlib.figure import FigureBase
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._tables import counted
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import has_columns
 
@@ -21,7 +23,8 @@ CALLS = {
     "contours": "plot.contours(model, X), with a fitted model and its rows of two columns",
     "control_chart": "plot.control_chart(monitor, X), or plot.control_chart(monitor.chart(X))",
     "convergence": "plot.convergence(model.history_), or several histories by name",
-    "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean)",
+    "denoised": "plot.denoised(model, X), or plot.denoised(noisy, result, clean); images= draws "
+    "rows as images instead of curves",
     "embedding": "plot.embedding(model), with a fitted model that has `embedding_`",
     "landmarks": "plot.landmarks(model, X), with a model fitted by landmarks, and rows",
     "preimages": "plot.preimages(model), with a fitted model that has `inverse_transform`",
@@ -137,44 +140,32 @@ def one_each(name: str, values: Any, n: int) -> Any:
     return values
 
 
-def axes_of(ax: Any, size: Any = None) -> Axes:
-    """The axes given, those of the figure given, or new ones."""
+def axes_of(ax: Any, count: int = 1, size: Any = None) -> np.ndarray:
+    """`count` axes as an array: those given, those of the figure given, or new ones side by side.
+
+    `size` is that of a new figure of one picture, in inches.
+    """
     if ax is None:
-        return plt.subplots(layout="constrained", figsize=size)[1]
+        size = size if count == 1 else (0.6 + 3.2 * count, 3.2)
+        ax = plt.figure(figsize=size, layout="constrained")
     if isinstance(ax, FigureBase):
-        panels: Any = ax.axes
-        if len(panels) > 1:
-            raise ValueError(f"The figure has {len(panels)} axes. Pass one of them as ax=.")
-        return panels[0] if panels else ax.subplots()
-    return _axes(ax)
-
-
-def _axes(ax: Any) -> Axes:
-    if not isinstance(ax, Axes):
-        raise TypeError(
-            f"ax= takes axes or a figure of matplotlib, and got {described(ax)}. Leave ax out for "
-            "a new figure."
-        )
-    return ax
+        ax = ax.axes or ax.subplots(1, count)
+    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    for one in axes:
+        if not isinstance(one, Axes):
+            raise TypeError(
+                f"ax= takes axes or a figure of matplotlib, and got {described(ax)}. Leave ax out "
+                "for a new figure."
+            )
+    if axes.size != count:
+        pictures = counted(count, "picture")
+        raise ValueError(f"{pictures} need as many axes, and ax= has {axes.size}.")
+    return axes
 
 
 def whole_ticks(ax: Axes) -> None:
     """Whole numbers below the axes: passes, components and columns have no fractions."""
     ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-
-
-def row_of_axes(ax: Any, count: int) -> np.ndarray:
-    """`count` axes as an array: those given, or a new row of them, in the figure given if any."""
-    if ax is None:
-        ax = plt.figure(figsize=(0.6 + 3.2 * count, 3.2), layout="constrained")
-    if isinstance(ax, FigureBase):
-        return ax.subplots(1, count, squeeze=False)[0]
-    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-    if axes.size and not any(isinstance(one, Axes) for one in axes):
-        _axes(ax)
-    if axes.size != count:
-        raise ValueError(f"{count} pictures need as many axes, and ax= has {axes.size}.")
-    return np.array([_axes(one) for one in axes], dtype=object)
 
 
 def dense(A):
@@ -200,3 +191,14 @@ def check_pair(components: Any, count: int) -> list[int]:
     if np.shape(components) != (2,):
         raise ValueError(f"components must be two numbers such as (0, 1); it is {components!r}.")
     return [check_component(k, count) for k in components]
+
+
+def image_shape(images: Any, d: int) -> tuple[int, ...]:
+    """The shape of a row of d columns as an image, or an error that says what it can be."""
+    shape = tuple(np.atleast_1d(images).tolist())
+    if len(shape) not in (2, 3) or min(shape) < 1 or math.prod(shape) != d:
+        raise ValueError(
+            f"images={images!r} is not the shape of a row of {d} columns. Give (height, width) or "
+            "(height, width, channels) whose product is the number of columns."
+        )
+    return shape

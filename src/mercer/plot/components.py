@@ -1,5 +1,6 @@
 """Rows by their components or coordinates; rows as images or curves along a component."""
 
+import math
 from copy import copy
 from typing import Any
 
@@ -11,17 +12,18 @@ from ..compute.arrays import Array, has_columns
 from ..preimage import FixedPoint
 from .axes import (
     DASHES,
+    GROUP_COLORS,
     MARKERS,
     axes_of,
     check_component,
     check_pair,
     dense,
     group_color,
+    image_shape,
     is_model,
     matrix,
     model_with,
     one_each,
-    row_of_axes,
     rows_of,
     scores_of,
     whole_ticks,
@@ -51,6 +53,7 @@ def scores(
     X : array of shape (n, n_features) or None
         Rows of the model. After scores the labels may stand here: ``plot.scores(S, y)``.
     labels : array of shape (n,) or None
+        Many different floating numbers are shown by shade.
     components : pair of int
     ax : matplotlib Axes, figure or None
 
@@ -66,12 +69,16 @@ def scores(
     S = matrix("scores", S)
     labels = one_each("labels", labels, len(S))
     i, j = check_pair(components, S.shape[1])
-    ax = axes_of(ax)
-    for k, (group, some) in enumerate(_groups(labels)):
+    (ax,) = axes_of(ax)
+    many = labels is not None and np.unique(labels).size > len(GROUP_COLORS)
+    shaded = many and labels.dtype.kind == "f"
+    if shaded:
+        ax.scatter(S[:, i], S[:, j], c=labels, s=10, linewidths=0, cmap="viridis")
+    for k, (group, some) in enumerate([] if shaded else _groups(labels)):
         look = {"color": group_color(k), "marker": MARKERS[k % len(MARKERS)], "label": group}
         ax.scatter(S[some, i], S[some, j], s=14, alpha=0.7, linewidths=0, **look)
     ax.set(xlabel=f"component {i + 1}", ylabel=f"component {j + 1}")
-    if labels is not None:
+    if labels is not None and not shaded:
         ax.legend(fontsize="small", ncols=2, framealpha=0.6)
     return ax
 
@@ -134,7 +141,7 @@ def contours(
     r = S.shape[2]
     wanted = range(min(3, r)) if components is None else np.atleast_1d(components)
     numbers = [check_component(k, r) for k in wanted]
-    axes = row_of_axes(ax, len(numbers))
+    axes = axes_of(ax, len(numbers))
     for k, panel in zip(numbers, axes, strict=True):
         panel.contourf(x, y, S[:, :, k], levels=14, cmap="gray", alpha=0.75)
         panel.contour(x, y, S[:, :, k], levels=14, colors="0.15", linewidths=0.6)
@@ -167,25 +174,26 @@ def landmarks(
     -------
     matplotlib Axes
     """
-    fitted, X = is_model(model), rows_of("landmarks", X)
-    model = model_with("landmarks", model, "transform") if fitted else matrix("landmarks", model)
-    Z = vars(model).get("landmarks_", model) if fitted else model
+    X, Z = rows_of("landmarks", X), model
     plane = np.shape(X)[1] == 2
-    if not plane and not fitted:
+    if is_model(model):
+        model = model_with("landmarks", model, "transform")
+        Z = vars(model).get("landmarks_")
+        if Z is None:
+            raise ValueError(
+                f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', "
+                "or give the landmarks as an array."
+            )
+    elif not plane:
         raise ValueError(
             f"The picture has two axes, and the points have {np.shape(X)[1]} columns. Give the "
             "fitted model to draw scores, or data of two columns."
-        )
-    if Z is model and fitted:
-        raise ValueError(
-            f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', or "
-            "give the landmarks as an array."
         )
     rows, chosen = (matrix("landmarks", A) if plane else scores_of(model, A) for A in (X, Z))
     i, j = check_pair((0, 1) if plane else components, rows.shape[1])
     if chosen.shape[1] != rows.shape[1]:
         raise wrong_call("landmarks", X)
-    ax = axes_of(ax)
+    (ax,) = axes_of(ax)
     ax.scatter(rows[:, i], rows[:, j], s=8, color="0.75", linewidths=0, label="data")
     # A white ring keeps crosses apart from the dots beneath, in grey as in color.
     ax.scatter(chosen[:, i], chosen[:, j], s=60, color="white", marker="X", linewidths=0)
@@ -214,7 +222,7 @@ def embedding(
     model : SpectralEmbedding, DiffusionMap or ClassicalMDS
         Fitted.
     colors : array of shape (n,) or None
-        A number for each training row, shown by shade, or labels: a color and marker each.
+        A number for each training row, or a label: as of `scores`.
     new : array of shape (q, n_features) or None
         Rows that are placed by ``model.transform``.
     new_colors : array of shape (q,) or None
@@ -233,18 +241,13 @@ def embedding(
         )
     Y = dense(model_with("embedding", model, "embedding_").embedding_)
     i, j = check_pair(components, Y.shape[1])
-    colors, ax = one_each("colors", colors, len(Y)), axes_of(ax)
-    shaded = colors is not None and colors.dtype.kind == "f"
-    if shaded:
-        low, high = float(np.min(colors)), float(np.max(colors))
-        shades: dict[str, Any] = {"cmap": "viridis", "vmin": low, "vmax": high}
-        ax.scatter(Y[:, i], Y[:, j], c=colors, s=10, linewidths=0, **shades)
-    else:
-        scores(Y, colors, components=(i, j), ax=ax)
+    ax = scores(Y, one_each("colors", colors, len(Y)), components=(i, j), ax=ax)
     if new is not None:
         Z = scores_of(model, rows_of("embedding", new))
-        new_colors = one_each("new_colors", new_colors, len(Z))
-        look = {"c": new_colors, **shades} if shaded and new_colors is not None else {"c": "black"}
+        new_colors, shown = one_each("new_colors", new_colors, len(Z)), ax.collections[-1]
+        look: dict[str, Any] = {"c": "black"}
+        if new_colors is not None and shown.get_array() is not None:  # the rows are shaded
+            look = {"c": new_colors, "cmap": shown.cmap, "norm": shown.norm}
         ax.scatter(Z[:, i], Z[:, j], marker="x", s=36, linewidths=1.2, **look)
     for k, name in ((i, "x"), (j, "y")):
         value = float(dense(model.eigenvalues_)[k])
@@ -283,7 +286,7 @@ def preimages(
     rows = walk(model, component, steps)
     labels = [f"{step:+.3g}" for step in steps]
     if images is None:
-        ax = axes_of(ax)
+        (ax,) = axes_of(ax)
         # Lightness grows along the walk, and no curve is as pale as paper.
         colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, n_steps))
         columns = np.arange(1, rows.shape[1] + 1)
@@ -377,18 +380,13 @@ def denoised(
         ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
         ax.set_xticks([])
         return ax
-    if kinds["noisy"].ndim != 2:
-        raise ValueError(
-            f"Curves are rows of a 2-D array, not of one of shape {kinds['noisy'].shape}. Pass "
-            "images= for images."
-        )
     count = len(matrix("denoised", kinds["noisy"]))
     if count > MOST_CURVES:
         raise ValueError(
             f"Curves are drawn for at most {MOST_CURVES} rows, and there are {count:,}. Pass a few "
             "of the rows, or images= for images."
         )
-    axes = row_of_axes(ax, count)
+    axes = axes_of(ax, count)
     styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
     for i, panel in enumerate(axes):
         for name, rows in kinds.items():
@@ -401,14 +399,10 @@ def denoised(
 
 def as_images(rows, shape):
     """Rows (n, d), or one image, as images (n, h, w[, channels])."""
-    shape = tuple(np.atleast_1d(shape).tolist())
-    fits = rows.ndim and (rows.shape == shape or rows.shape[-1] == int(np.prod(shape)))
-    if len(shape) not in (2, 3) or not fits or not rows.size:
-        raise ValueError(
-            f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
-            "width) or (height, width, channels) whose product is the number of columns."
-        )
-    return rows.reshape(-1, *shape)
+    whole = not rows.size or rows.shape == tuple(np.atleast_1d(shape).tolist())
+    return rows.reshape(
+        -1, *image_shape(shape, math.prod(rows.shape if whole else rows.shape[-1:]))
+    )
 
 
 def _montage(ax, lines, measured):
@@ -424,7 +418,7 @@ def _montage(ax, lines, measured):
     padded = (np.pad(images, gaps, constant_values=1.0) for images in shown)
     picture = np.concatenate([np.concatenate(list(images), axis=1) for images in padded])
     h, w = picture.shape[:2]
-    ax = axes_of(ax, (MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
+    (ax,) = axes_of(ax, size=(MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
     ax.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_yticks([])
     ax.tick_params(length=0)

@@ -23,7 +23,6 @@ from .axes import (
     dense,
     group_color,
     model_with,
-    row_of_axes,
     rows_of,
     whole_ticks,
     wrong_call,
@@ -58,7 +57,7 @@ def spectrum(model: Any, ax: Any = None, *, significance: Significance | None = 
     -------
     matplotlib Axes
     """
-    model, ax = model_with("spectrum", model, "eigenvalues_", "certificate_"), axes_of(ax)
+    model, (ax,) = model_with("spectrum", model, "eigenvalues_", "certificate_"), axes_of(ax)
     values, certificate = dense(model.eigenvalues_), model.certificate_
     number = np.arange(1, values.size + 1)
     low = np.maximum(values - dense(certificate.eigenvalue_lower), 0)
@@ -112,9 +111,9 @@ def eigengaps(model: Any, ax: Any = None) -> Axes:
             f"This model has {gaps.size + 1} eigenvectors, too few to compare numbers of clusters. "
             "Fit with n_clusters='auto'."
         )
-    ax, counts = axes_of(ax), np.arange(2, gaps.size + 1)
+    (ax,), counts = axes_of(ax), np.arange(2, gaps.size + 1)
     ax.bar(counts, gaps[1:], color=np.where(counts == chosen, "0.2", "0.75"), ec="0.2")
-    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    whole_ticks(ax)
     ax.set(xlabel="clusters", ylabel="eigengap")
     best, second = counts[np.argsort(-gaps[1:], kind="stable")[:2]] if gaps.size > 2 else (2, 2)
     rest = f", then {second}" if second != best else ""
@@ -143,7 +142,7 @@ def convergence(histories: Any, quantity: str = "auto", ax: Any = None) -> Axes:
     if not isinstance(quantity, str):
         raise wrong_call("convergence", quantity)
     quantity, named = curves(histories, quantity)
-    ax = axes_of(ax)
+    (ax,) = axes_of(ax)
     for k, (name, (passes, values)) in enumerate(named.items()):
         look = {"color": group_color(k), "ls": DASHES[k % len(DASHES)], "label": name or None}
         # A logarithm has no place for zero; a gap is drawn there.
@@ -177,22 +176,14 @@ def curves(histories, quantity: str = "auto"):
     quantities = {name: _read(history, name) for name, history in histories.items()}
     if not quantities:
         raise ValueError("There is no history to show. Give one, or several by name.")
-    if quantity == "auto":
-        common = [q for q in QUANTITIES if all(q in kinds for kinds in quantities.values())]
-        if not common:
-            have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in quantities.items())
-            raise ValueError(
-                f"The histories have no quantity in common ({have}). Draw them one by one, or fit "
-                "both so that they record the same."
-            )
-        quantity = common[0]
-    for name, kinds in quantities.items():
-        if quantity not in kinds:
-            raise ValueError(
-                f"History {name!r} has no {quantity!r}, only {', '.join(kinds)}. For the excess "
-                "error fit HebbianKernelPCA with track_excess=True."
-            )
-    return quantity, {name: kinds[quantity] for name, kinds in quantities.items()}
+    for one in QUANTITIES if quantity == "auto" else [quantity]:
+        if all(one in kinds for kinds in quantities.values()):
+            return one, {name: kinds[one] for name, kinds in quantities.items()}
+    have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in quantities.items())
+    raise ValueError(
+        f"quantity={quantity!r} must be one that every history has. They have {have}. Draw them "
+        "one by one; for the excess error fit HebbianKernelPCA with track_excess=True."
+    )
 
 
 def _read(history, name):
@@ -239,7 +230,7 @@ def selection(result: Any, ax: Any = None) -> Any:
     """
     if not isinstance(result, Selection):
         result = model_with("selection", result, "selection_").selection_
-    ax = axes_of(ax)
+    (ax,) = axes_of(ax)
     shares = result.errors / result.reference
     picture = ax.imshow(shares, cmap="gray", aspect="auto", vmin=0, vmax=1)
     for (i, j), share in np.ndenumerate(shares):
@@ -277,7 +268,7 @@ def control_chart(chart: Any, X: Any = None, *, names: int = 4, ax: Any = None) 
         chart = model_with("control_chart", chart, "chart").chart(rows_of("control_chart", X))
     if ax is None:
         _, ax = plt.subplots(2, 1, figsize=(8, 4.5), sharex=True, layout="constrained")
-    axes = row_of_axes(ax, 2)
+    axes = axes_of(ax, 2)
     rows = chart.rows if chart.rows.dtype.kind in "iufM" else np.arange(len(chart.rows))
     longest = sorted(chart.episodes(), key=lambda part: part.start - part.stop)[:names]
     for k, title in enumerate(("T-squared", "SPE")):
@@ -332,7 +323,7 @@ def attribution(
         component = check_component(component, len(attributed.components))
     order = attributed.order(component)[:count]
     values = attributed.overall if component is None else attributed.size[:, component]
-    ax = axes_of(ax, (5.2, 0.8 + 0.28 * len(order)))
+    (ax,) = axes_of(ax, size=(5.2, 0.8 + 0.28 * len(order)))
     direction = np.ones(len(order)) if component is None else attributed.direction[order, component]
     kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
     for kind, hatch in HATCHES.items():

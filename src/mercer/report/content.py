@@ -22,15 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._remote import as_path
 from .._tables import counted
 from .._whole_file import check_folder, whole_file
-from ..bases.columns import ColumnBasis
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
-from ..estimators._output import kernel_text
+from ..estimators._output import basis_text, kernel_text
 from ..files import RowSource, is_arrow, is_cluster_table, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..kernels.function import Objects
-from ..plot.axes import dense, one_each
+from ..plot.axes import dense, image_shape, one_each
 from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
 from ..progress import FIRST, make_bar
@@ -70,7 +69,12 @@ LABELS: dict[str | None, tuple[str, dict]] = {
     "clusterer": ("cluster", {}),
     "outlier_detector": ("novelty", {1: "normal", -1: "novel"}),
 }
-
+# What the vectors of a basis do for the kernel.
+BASES = {
+    "landmarks": " that stand for all rows",
+    "Fourier features": " that give the kernel exactly",
+    "random features": " that approximate the kernel",
+}
 # Kernels that are called after people; the names of others are words.
 EPONYMS = {"RBF": "Gaussian", "Laplacian": "Laplacian", "Matern": "Matérn", "Gower": "Gower"}
 
@@ -247,7 +251,7 @@ class Report:
             self.model = model
             self.inner = inner = facts.get("best_estimator_") or facts.get("model_") or model
             able = dir(inner)
-            X, columns, others = with_others(model, X, columns, table)
+            X, self.names, others = rows_and_columns(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
             scaled = X if scaling is None else scaling.apply(X)
             inner_rows = scaled if inner is model else plain_rows(model._inner_rows(scaled))
@@ -266,7 +270,6 @@ class Report:
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 color = name if color is None else color
-            self.names = column_names(model, columns)
             self.chart = model.chart(scaled) if "chart" in dir(model) else None
             if self.chart is not None:
                 called = self.chart.rows if row_names is None else np.asarray(row_names)
@@ -274,7 +277,10 @@ class Report:
                 others |= {"T2": self.chart.statistics[:, 0], "sensor": self.chart.sensor}
             X = X if mixed else plain_rows(X)
             n, d = S.shape[0], len(self.names)
-            self.shape = check_images(images, d)
+            self.shape = None if images is None else image_shape(images, d)
+            if self.shape and self.shape[2:] not in ((), (1,), (3,)):
+                channels = self.shape[2]
+                raise ValueError(f"images={images!r} has {channels} channels; 1 or 3 can be shown.")
             if row_names is not None and len(row_names) != n:
                 raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
             most = int(max_points or (IMAGES if self.shape else ROWS))
@@ -325,7 +331,7 @@ class Report:
                     self.attribution = replace(attributed, columns=tuple(self.names))
                 except ValueError as error:
                     self.attribution = str(error)
-            self.settings = parameters(model) if settings is None else texts_of(settings)
+            self.settings = settings_of(model, settings)
             self.examples = searches(self.columns, self.row_names)
             tell("page")
             self.html = render(self)
@@ -364,11 +370,12 @@ def check_model(model) -> None:
         )
 
 
-def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
-    """The rows with the columns of the model, their names if known, and all other columns."""
+def rows_and_columns(model, X, columns, table) -> tuple[Any, list[str], dict]:
+    """The rows with the columns of the model, the names of these, and all other columns."""
     named = {} if table is None else table if isinstance(table, Mapping) else table.columns
     others = {str(name): table[name] for name in named}
-    names = list(vars(model).get("feature_names_in_", ()))
+    known = list(vars(model).get("feature_names_in_", ()))
+    d = model.n_features_in_
     if is_cluster_table(X):
         raise ValueError(
             "A report shows rows from an array or a file, and X is on a cluster. Pass a sample of "
@@ -377,50 +384,25 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
     if is_arrow(X) or isinstance(X, str | PathLike) or (callable(X) and "shape" not in dir(X)):
         memory = vars(model).get("memory")
         source, X = X, open_source(X, memory=memory)
-        if names and X.columns not in (None, names):
-            X = open_source(source, columns=names, memory=memory)
-        return X, columns or X.columns, X.others() | others
-    available = list(X.columns) if "columns" in dir(X) else []
-    if names and set(names) < set(available):
-        others = {str(name): X[name] for name in available if name not in names} | others
-        X, available = X[names], names
-    return X, (available or None) if columns is None else columns, others
-
-
-def column_names(model, columns) -> list[str]:
-    """Names given, those of the fit, or numbers from 1."""
-    if columns is None:
-        columns = vars(model).get("feature_names_in_")
-    if columns is None:
-        return [f"column {k + 1}" for k in range(model.n_features_in_)]
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r} must be a sequence of names, one for each column.")
-    names = [str(name) for name in columns]
-    d = model.n_features_in_
-    if len(names) != d:
-        raise ValueError(f"columns has {len(names)} names, and the rows have {d} columns.")
-    return names
+        if known and X.columns not in (None, known):
+            X = open_source(source, columns=known, memory=memory)
+        others = X.others() | others
+    available = X.columns if "columns" in dir(X) else None
+    if known and available is not None and set(known) < set(available):
+        others = {str(name): X[name] for name in available if name not in known} | others
+        X = X[known]
+    if columns is not None and (isinstance(columns, str) or len(columns) != d):
+        raise ValueError(f"columns={columns!r:.200} must be {d} names, one for each column.")
+    for names in (columns, known, available):
+        if names is not None and len(names):
+            return X, [str(name) for name in names], others
+    return X, [f"column {k + 1}" for k in range(d)], others
 
 
 def plain_rows(X):
     """X as a NumPy array, memmap or CSR matrix; the model has checked it already."""
     X = X.read() if isinstance(X, RowSource) else X
     return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
-
-
-def check_images(images, d: int) -> tuple[int, ...] | None:
-    """The shape of a row as an image, or an error that says why it is none."""
-    if images is None:
-        return None
-    shape = tuple(int(side) for side in images)
-    if len(shape) not in (2, 3) or min(shape) < 1 or math.prod(shape) != d:
-        raise ValueError(
-            f"images={images!r} is not the shape of a row of {d} columns. Give (height, width) or "
-            "(height, width, channels) whose product is the number of columns."
-        )
-    if shape[2:] not in ((), (1,), (3,)):
-        raise ValueError(f"images={images!r} has {shape[2]} channels, and 1 or 3 can be shown.")
-    return shape
 
 
 def rows_to_show(n: int, worst, most: int) -> np.ndarray:
@@ -485,6 +467,11 @@ class Column:
     kind: str
     values: np.ndarray
     groups: list[str]
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Which rows have no value, (n,)."""
+        return self.values == MISSING if self.kind == "group" else np.isnan(self.values)
 
     @classmethod
     def of(cls, name: str, values: np.ndarray, grouped: bool = False) -> "Column":
@@ -581,16 +568,12 @@ def lead(model, r: int, rows: int, shown: int, n_unlike: int) -> str:
     return text.replace(" %", "\u00a0%")
 
 
-def parameters(model) -> dict[str, str]:
-    """The parameters of a model that are not defaults and that change its result."""
-    defaults = type(model)().get_params(deep=False)
-    given = model.get_params(deep=False).items()
-    changed = {name: value for name, value in given if repr(value) != repr(defaults[name])}
-    return texts_of({name: changed[name] for name in changed if name not in RESOURCES})
-
-
-def texts_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings by name as short texts."""
+def settings_of(model, settings: Mapping[str, Any] | None) -> dict[str, str]:
+    """Settings by name as short texts: those given, or the parameters that somebody chose."""
+    if settings is None:
+        defaults, given = (one.get_params(deep=False) for one in (type(model)(), model))
+        chosen = (name for name in given if repr(given[name]) != repr(defaults[name]))
+        settings = {name: given[name] for name in chosen if name not in RESOURCES}
     return {
         str(name): shorten(value if isinstance(value, str) else repr(value), 200)
         for name, value in settings.items()
@@ -598,35 +581,28 @@ def texts_of(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def searches(columns: "list[Column]", names: list[str] | None) -> list[str]:
-    """Searches for rows by columns that the page has: a comparison, two together, missing ones."""
-    conditions, missing = [], ""
-    for kind in ("group", "number", "date"):
-        for column in columns:
-            named, blank = in_quotes(column.name), column.values == MISSING
-            if column.kind != "group":
-                blank = np.isnan(column.values)
-            if named is None or column.kind != kind or blank.all():
-                continue
-            missing = missing or (f"{named} is missing" if blank.any() else "")
-            value = typical(column, column.values[~blank])
-            if value is not None and len(column.groups) <= WHOLE_GROUPS:
-                conditions.append(f"{named} {value}")
-                break
+    """Searches for rows by what the page has: a name, a column, two together, missing values."""
+    usable = [one for one in columns if in_quotes(one.name) and not one.missing.all()]
+    # By the first column of each kind that has a typical value.
+    typical = {one.kind: text for one in reversed(usable) if (text := condition(one))}
+    conditions = [typical[kind] for kind in ("group", "number", "date") if kind in typical]
     conditions = [*conditions, "component 1 > 0"][:2]
     both, either = " and ".join(conditions), " or ".join(conditions)
+    missing = [f"{in_quotes(one.name)} is missing" for one in usable if one.missing.any()]
     name = [text for text in map(in_quotes, (names or [])[:1]) if text]
-    return [*name, *dict.fromkeys([conditions[0], both, missing or f"not ({either})"])]
+    return [*name, *dict.fromkeys([conditions[0], both, (missing or [f"not ({either})"])[0]])]
 
 
-def typical(column: "Column", values) -> str | None:
-    """A sign and a value: the largest group of a column, or from its median on."""
+def condition(column: "Column") -> str | None:
+    """That a column has its largest group, or is from its median on; None of very many groups."""
+    name, values = in_quotes(column.name), column.values[~column.missing]
     if column.kind == "group":
         text = in_quotes(column.groups[np.bincount(values).argmax()])
-        return None if text is None else f"= {text}"
+        return f"{name} = {text}" if text and len(column.groups) <= WHOLE_GROUPS else None
     middle = float(np.median(values))
     if column.kind == "date":
-        return f">= {np.datetime64(int(middle), 'ms').astype('M8[D]')}"
-    return f">= {np.format_float_positional(float(f'{middle:.3g}'), trim='-')}"
+        return f"{name} >= {np.datetime64(int(middle), 'ms').astype('M8[D]')}"
+    return f"{name} >= {np.format_float_positional(float(f'{middle:.3g}'), trim='-')}"
 
 
 def in_quotes(text: str) -> str | None:
@@ -682,16 +658,9 @@ def kernel_words(kernel) -> str:
 def basis_words(model) -> str:
     """The basis of a model, and how it was learned."""
     basis = model.expansion_.basis
+    text = f"{basis_text(basis)}{BASES.get(basis.noun, '')}"
     if basis.spans_data:
         text = f"all {counted(basis.size, 'training row')}"
-    elif basis.points is not None:
-        text = f"{counted(basis.size, 'landmark')} that stand for all rows"
-    elif isinstance(basis, ColumnBasis):
-        text = counted(basis.size, "column")
-    elif basis.exact_norms:
-        text = f"{counted(basis.size, 'Fourier feature')} that give the kernel exactly"
-    else:
-        text = f"{counted(basis.size, 'random feature')} that approximate the kernel"
     fitted = vars(model)
     if isinstance(fitted.get("history_"), History):
         passes = counted(len(fitted["history_"].changes), "pass", "passes")

@@ -39,6 +39,8 @@ BARS, COMPONENTS_EXPLAINED = 12, 32
 SPECTRUM = 60
 # Points of a control chart.
 DRAWN = 400
+# Share of a limit below which a curve may leave its chart.
+FLAT = 1e-3
 # Longest side of a thumbnail, and bytes of all of them before compression.
 SIDE = 64
 BYTES = 16_000_000
@@ -73,7 +75,7 @@ def render(content: Report) -> str:
     ]
     if content.history is not None:
         label, named = content.history
-        chart = convergence_chart(named, label)
+        chart = curve_chart(named, label, "pass over the kernel matrix")
         passes = f"<p>The {escape(label)} after each pass.</p>{chart}"
         sections.append(section("Convergence", passes))
     if plan := vars(content.inner).get("plan_"):
@@ -244,13 +246,12 @@ def spectrum(content: Report) -> str:
     if "eigenvalues_" not in fitted:
         return ""
     values, certificate = dense(fitted["eigenvalues_"]), fitted.get("certificate_")
-    heads, told = ["component", "eigenvalue"], [f"{value:.6g}" for value in values]
-    columns, text = [told], "<p>Dots are the eigenvalues.</p>"
-    lower = upper = values
+    columns = {"eigenvalue": [f"{value:.6g}" for value in values]}
+    text, lower, upper = "<p>Dots are the eigenvalues.</p>", values, values
     if certificate is not None:
         lower, upper = dense(certificate.eigenvalue_lower), dense(certificate.eigenvalue_upper)
-        heads += ["at least", "at most"]
-        columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
+        columns["at least"] = [f"{end:.6g}" for end in lower]
+        columns["at most"] = [f"{end:.6g}" for end in upper]
         bound, known = certificate.kind == "bound", np.isfinite(lower) & np.isfinite(upper)
         bars = "the exact ones are certified to lie" if bound else "the exact ones are estimated"
         bars = f"Bars show where {bars}; a bar may be shorter than its dot."
@@ -259,16 +260,17 @@ def spectrum(content: Report) -> str:
         text = f"<p>Dots are the eigenvalues found. {bars}</p>"
         lower, upper = np.where(known, lower, values), np.where(known, upper, values)
     if "explained_variance_ratio_" in fitted:
-        heads.append("share of variance")
-        columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])
+        ratios = dense(fitted["explained_variance_ratio_"])
+        columns["share of variance"] = [f"{100 * share:.3g} %" for share in ratios]
     if certificate is not None and (certificate.confidence or 1) < 1:
-        heads.append(f"at most, with confidence {confidence_text(certificate.confidence)}")
-        columns.append([f"{high:.6g}" for high in dense(certificate.likely_upper)])
-    rows = [[str(k), *row] for k, row in enumerate(zip(*columns, strict=True), 1)][:SPECTRUM]
+        name = f"at most, with confidence {confidence_text(certificate.confidence)}"
+        columns[name] = [f"{high:.6g}" for high in dense(certificate.likely_upper)]
+    pairs = enumerate(zip(*columns.values(), strict=True), 1)
+    rows = [[str(k), *row] for k, row in pairs][:SPECTRUM]
     shown = f"<p>The first {SPECTRUM} of {values.size}.</p>" if values.size > SPECTRUM else ""
     text += (
         f"{spectrum_chart(values[:SPECTRUM], lower[:SPECTRUM], upper[:SPECTRUM])}{shown}"
-        f"<details><summary>The numbers</summary>{table(heads, rows)}</details>"
+        f"<details><summary>The numbers</summary>{table(['component', *columns], rows)}</details>"
     )
     if significance is not None:
         text += (
@@ -317,10 +319,17 @@ def attribution(content: Report) -> str:
         return ""
     if isinstance(attributed, str):
         return f"<p>Not computed: {escape(attributed)}</p>"
+    top = attributed.top(None, BARS)
     shown = replace(attributed, components=attributed.components[:COMPONENTS_EXPLAINED])
+    most = max((value for _, value in top), default=0.0) or 1.0
+    bars = "".join(
+        f'<tr title="{escape(name)}"><th scope="row">{escape(name)}</th><td>'
+        f'<meter max="{most:.6g}" value="{value:.6g}"></meter></td><td>{value:.3g}</td></tr>'
+        for name, value in top
+    )
     return (
         "<p>Change of the scores when a column changes by one standard deviation, averaged over "
-        f"{attributed.n_rows:,} rows.</p>{bar_chart(attributed.top(None, BARS))}"
+        f'{attributed.n_rows:,} rows.</p><table class="bars"><tbody>{bars}</tbody></table>'
         "<details><summary>By component (+ the score rises with the column, - it falls, ± it "
         f"does both)</summary>{table(*shown.table())}</details>"
     )
@@ -331,13 +340,12 @@ def control_chart(content: Report) -> str:
     chart = content.chart
     if chart is None:
         return ""
+    # Beyond so many rows the highest of each stretch is drawn.
+    starts = np.arange(0, len(chart.rows), -(-len(chart.rows) // DRAWN))
     drawn = []
-    for k, name in enumerate(("T-squared", "SPE")):
-        # Beyond so many rows the highest of each stretch is drawn.
-        step = -(-len(chart.rows) // DRAWN)
-        starts = np.arange(0, len(chart.rows), step)
-        values = np.maximum.reduceat(chart.ratios[:, k], starts)
-        drawn.append(f"<h3>{name}</h3>{ratio_chart(starts, values, name)}")
+    for name, ratios in zip(("T-squared", "SPE"), chart.ratios.T, strict=True):
+        curves = {"": (starts, np.maximum.reduceat(ratios, starts))}
+        drawn.append(f"<h3>{name}</h3>{curve_chart(curves, f'{name} / limit', 'row', 1.0)}")
     heads, episodes = chart.table()
     text = f"{chart.sentence()}. The curves are divided by their limits: rows above 1 are in alarm."
     alarms = table(heads, episodes) if episodes else ""
@@ -387,57 +395,32 @@ def spectrum_chart(values, lower, upper) -> str:
     return with_axes(marks, x, y, values.size, yticks, "component", "eigenvalue", label)
 
 
-def convergence_chart(named, ylabel: str) -> str:
-    """Error by pass on a logarithmic scale, dashes telling the methods apart."""
-    last = max(int(passes.max()) for passes, _ in named.values())
+def curve_chart(named, ylabel: str, xlabel: str, limit: float | None = None) -> str:
+    """Values by pass or row on a logarithmic scale, dashes telling the curves apart.
+
+    With a limit a line is drawn there, and dots only above it.
+    """
+    last, what = max(int(places.max()) for places, _ in named.values()), xlabel.split()[0]
     seen = np.concatenate([values[values > 0] for _, values in named.values()])
-    seen = seen if seen.size else np.array([1e-16])
-    low, high = seen.min() / 2, seen.max() * 2
+    seen = np.append(seen, ([] if seen.size else 1e-16) if limit is None else limit)
+    low, high = max(seen.min(), FLAT * (limit or 0)) / 2, seen.max() * 2
     x = axis(0.5, last + 0.5, LEFT, WIDTH - RIGHT)
     y = axis(low, high, HEIGHT - BOTTOM, TOP, log=True)
-    marks = []
-    for k, (name, (passes, values)) in enumerate(named.items()):
-        dash, places = DASHES[k % len(DASHES)], list(zip(passes, values, strict=True))
-        parts = [curve([(x(p), y(value)) for p, value in places if value > 0], dash)]
-        for p, value in places:
-            title = f"{name} pass {p}: {value:.3e}".strip()
-            parts.append(group(title, element("circle", "dot", cx=x(p), cy=y(value), r=3)))
+    marks = [] if limit is None else [line(LEFT, y(limit), WIDTH - RIGHT, y(limit), "interval")]
+    for k, (name, (places, values)) in enumerate(named.items()):
+        dash, points = DASHES[k % len(DASHES)], list(zip(places, values, strict=True))
+        parts = [curve([(x(p), y(value)) for p, value in points if value > 0], dash)]
+        for p, value in points:
+            if limit is None or value > limit:
+                title = f"{name} {what} {p}: {value:.4g}".strip()
+                parts.append(group(title, element("circle", "dot", cx=x(p), cy=y(value), r=3)))
         if name:  # a line of the legend, at the upper right
             at = TOP + 10 + 18 * k
             parts.append(curve([(WIDTH - 150, at - 4), (WIDTH - 118, at - 4)], dash))
             parts.append(text(WIDTH - 112, at, name[:16], "start"))
         marks.append(element("g", f"method-{k % len(DASHES)}", "".join(parts)))
-    label = f"{ylabel} from {seen.max():.2e} to {seen.min():.2e} in {last} passes"
-    yticks = ticks(low, high, log=True)
-    return with_axes(marks, x, y, last, yticks, "pass over the kernel matrix", ylabel, label)
-
-
-def ratio_chart(rows, values, name: str) -> str:
-    """A statistic over its limit row by row, on a logarithmic scale, and the limit."""
-    last = int(rows[-1]) + 1
-    low, high = max(values.min(), 1e-3) / 2, max(values.max(), 1.0) * 2
-    x = axis(0.5, last + 0.5, LEFT, WIDTH - RIGHT)
-    y = axis(low, high, HEIGHT - BOTTOM, TOP, log=True)
-    marks = [curve([(x(row), y(value)) for row, value in zip(rows, values, strict=True)])]
-    marks.append(line(LEFT, y(1.0), WIDTH - RIGHT, y(1.0), "interval"))
-    for row, value in zip(rows, values, strict=True):
-        if value > 1:
-            title = f"row {row}: {value:.3g} times the limit"
-            marks.append(group(title, element("circle", "dot", cx=x(row), cy=y(value), r=3)))
-    label = f"{name} over its limit, {int(np.sum(values > 1))} points above 1"
-    yticks = ticks(low, high, log=True)
-    return with_axes(marks, x, y, last, yticks, "row", "times the limit", label)
-
-
-def bar_chart(named: list[tuple[str, float]]) -> str:
-    """Values as bars to the right of their names, as in the walk."""
-    most = max((value for _, value in named), default=0.0) or 1.0
-    rows = (
-        f'<tr title="{escape(name)}"><th scope="row">{escape(name)}</th><td>'
-        f'<meter max="{most:.6g}" value="{value:.6g}"></meter></td><td>{value:.3g}</td></tr>'
-        for name, value in named
-    )
-    return f'<table class="bars"><tbody>{"".join(rows)}</tbody></table>'
+    label = f"{ylabel} from {seen.max():.2e} to {seen.min():.2e}, up to {what} {last}"
+    return with_axes(marks, x, y, last, ticks(low, high, log=True), xlabel, ylabel, label)
 
 
 def axis(low: float, high: float, first: float, last: float, log: bool = False) -> Callable:

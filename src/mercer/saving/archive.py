@@ -11,6 +11,7 @@ that no byte of the file can change unseen. Nothing in a file is ever executed.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,12 +143,9 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
     place = as_path(path)
     copy = local_copy(place)
     with open(copy, "rb") as raw:
-        start = raw.read(8)
-    size = copy.stat().st_size
+        size = raw.seek(0, os.SEEK_END)
     if size == 0:
         raise ModelFileError(f"{path} is empty, and no model file.")
-    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
-        raise _not_readable(path)
     try:
         file = safe_open(copy, framework="numpy")
     except OSError:

@@ -73,6 +73,8 @@ def admits(kind, value: Any, sizes: Sizes) -> bool:
     if origin is Annotated:
         return all(admits(one, value, sizes) for one in arguments)
     if isinstance(kind, str):
+        if kind.endswith(NONE):
+            return value is None or admits(kind.removesuffix(NONE), value, sizes)
         if kind[0] in "[(":
             return is_within(kind, value)
         first = kind.split("|")[0].split()[0]
@@ -98,9 +100,7 @@ def admits(kind, value: Any, sizes: Sizes) -> bool:
 
 def is_object(text: str, value, sizes: Sizes) -> bool:
     """Whether a value is an object of the classes that a text names, with its sizes."""
-    if value is None:
-        return text.endswith(NONE)
-    classes, *names = text.removesuffix(NONE).split()
+    classes, *names = text.split()
     kind = type(value).__name__
     if kind not in classes.split("|"):
         return False
@@ -110,9 +110,7 @@ def is_object(text: str, value, sizes: Sizes) -> bool:
 
 def is_array(text: str, value, sizes: Sizes) -> bool:
     """Whether a value is an array of the sides and entries that a text names."""
-    if value is None:
-        return text.endswith(NONE)
-    words = text.removesuffix(NONE).split()
+    words = text.split()
     sides = [word for word in words if word not in WORDS]
     entries = next((TYPES[word] for word in words if word in TYPES), "f")
     dense = isinstance(value, np.ndarray)

@@ -203,12 +203,8 @@ def _opened(path, verify: bool = True) -> Iterator[Archive]:
         header = archive.header
         try:
             name, content = header["estimator"], header["model"]
-            if name not in MODELS:
-                raise ModelFileError(f"the header names the estimator {name!r:.60}")
-            if not isinstance(content, dict) or content.get(TAG) != name:
-                raise ModelFileError("the header describes something other than its estimator")
-            if not isinstance(header["summary"], dict):
-                raise ModelFileError("the header has no summary")
+            if name not in MODELS or content[TAG] != name or type(header["summary"]) is not dict:
+                raise ModelFileError(f"the header does not describe an estimator {name!r:.60}")
             yield archive
         except UnavailableDevice:
             raise
@@ -286,14 +282,11 @@ class Writer:
         part = PARTS.get(kind) or MODELS.get(kind)
         if part is not None and part.cls is type(value):
             return {TAG: part.tag or kind} | self._encode_items(part.read(value), name)
-        if callable(value) and not isinstance(value, BaseEstimator):
-            raise ModelFileError(
-                f"{name} is a function, and a model file holds no code. Use a kernel or metric "
-                "of mercer, or 'precomputed'; joblib.dump(model, path) keeps a model with its code."
-            )
+        is_code = callable(value) and not isinstance(value, BaseEstimator)
+        what = "a function" if is_code else f"a {kind}, which is none of mercer's own classes"
         raise ModelFileError(
-            f"{name} is a {kind}, which is none of mercer's own classes, and a model file holds no "
-            "code. joblib.dump(model, path) keeps a model with its code."
+            f"{name} is {what}, and a model file holds no code. Use a kernel or metric of mercer, "
+            "or 'precomputed'; joblib.dump(model, path) keeps a model with its code."
         )
 
     def _encode_items(self, items: dict, name: str) -> dict:

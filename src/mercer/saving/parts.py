@@ -13,12 +13,13 @@ that ran the fit. A model that learns from a stream keeps what it needs to go on
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import bases, estimators, kernels, preimage, selectors, solvers
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
@@ -91,7 +92,12 @@ class Part:
 
 
 def part(cls, check=lambda thing: True, read=None, build=None, tag=None, **kinds) -> Part:
-    """A part by its fields; those of a dataclass or a named tuple are of their annotation."""
+    """A part by its fields; those of a dataclass or a named tuple are of their annotation.
+
+    A recipe is its parameters, which it checks itself.
+    """
+    if issubclass(cls, BaseEstimator):
+        return Part(cls, None, set(), check, read or partial(cls.get_params, deep=False), cls)
     optional, names = set(), set()
     if is_dataclass(cls):
         names = {one.name for one in fields(cls)}
@@ -106,12 +112,6 @@ def part(cls, check=lambda thing: True, read=None, build=None, tag=None, **kinds
     if read is None:
         read = lambda thing: {name: getattr(thing, name) for name in kinds}  # noqa: E731
     return Part(cls, kinds, optional, check, read, build or cls, tag)
-
-
-def recipe(cls) -> Part:
-    """A part that is its parameters, which it checks itself."""
-    read: Callable = lambda thing: thing.get_params(deep=False)  # noqa: E731
-    return Part(cls, None, set(), lambda thing: True, read, cls)
 
 
 def model_part(estimator: Any) -> Part:
@@ -429,6 +429,11 @@ RESULTS = [
         numbers="c int",
         n=WHOLE,
     ),
+    # The function is no part of a file: `load` is given it.
+    part(
+        kernels.BlockFunction,
+        read=lambda kernel: kernel.get_params(deep=False) | {"function": None},
+    ),
 ]
 # Dataclasses and named tuples whose fields say all that must hold of them.
 RECORDS = (
@@ -452,12 +457,8 @@ RECIPES: tuple[type, ...] = (
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part
-    for part in [*map(recipe, RECIPES), *map(part, RECORDS), *BASES, *DISTANCES, *STREAMS, *RESULTS]
+    for part in [*map(part, (*RECIPES, *RECORDS)), *BASES, *DISTANCES, *STREAMS, *RESULTS]
 }
-# The function is no part of a file: `load` is given it.
-PARTS["BlockFunction"] = replace(
-    PARTS["BlockFunction"], read=lambda kernel: kernel.get_params(deep=False) | {"function": None}
-)
 #: Every estimator by the name of its class.
 MODELS: dict[str, Part] = {
     name: model_part(estimator)
