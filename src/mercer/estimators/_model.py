@@ -37,7 +37,7 @@ from ..rows import (
     like_rows,
     open_rows,
 )
-from ._checks import plain
+from ._checks import LARGEST_SUM, plain
 from ._door import Door, Fitted, kept, not_saved
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
@@ -50,8 +50,6 @@ DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
 # and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
-# Weights of directions and their inner products beyond this overflow in sums.
-LARGEST_PART = 1e300
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
@@ -469,7 +467,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         basis, frame = expansion.basis, expansion.frame
         points = basis.points
         parts = frame, expansion.metric
-        if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_PART:
+        if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_SUM:
             raise ModelFileError("directions or inner products that are far too large")
         if basis.spans_data:
             with np.errstate(over="ignore"):  # of a forged file

@@ -188,7 +188,7 @@ class HebbianKernelPCA(KernelModel):
         "budget_loss_": Fitted("1+r"),
         "novelty_loss_": Fitted("1+r"),
         "_variance": Fitted("(-inf, inf)"),
-        "_stream": Fitted((hebbian.GrowingHebbian, None)),
+        "_stream": kept((hebbian.GrowingHebbian, None)),
     }
     _least_rows = 1  # of the first batch of a stream
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
@@ -376,9 +376,23 @@ class HebbianKernelPCA(KernelModel):
             )
         novelty = threshold_of(self.novelty, example=0.1)
         stream = None if first else self._stream
+        spare = OVERSAMPLING if self.oversampling is None else self.oversampling
+        q = self.n_components + spare if stream is None else stream.carried
+        # Points after this batch: with neither a budget nor a novelty all rows join.
+        m, n = 0 if first else self.expansion_.basis.size, X.shape[0]
+        if self.budget is not None:
+            m = max(m, min(self.budget, m + n)) + self.block
+        elif self.novelty is None:
+            m += n
+        need, memory = 8 * (GRAM_COPIES * m**2 + (1 + q) * max(m, n)), self._make_engine().memory
+        if need > memory:
+            raise ValueError(
+                f"partial_fit keeps the kernel between its points, which takes with {1 + q:,} "
+                f"directions {format_bytes(need)} for {m:,} points, and memory allows "
+                f"{format_bytes(memory)}. Give a budget or a novelty, or raise memory."
+            )
         if stream is None:
             kernel = self._make_kernel(X) if first else self.kernel_
-            spare = OVERSAMPLING if self.oversampling is None else self.oversampling
             bounds = self.n_components, self.forgetting, self.budget, spare, self.block
             stream = hebbian.GrowingHebbian(kernel, *bounds, novelty, self.center)
             if not first:
@@ -386,19 +400,6 @@ class HebbianKernelPCA(KernelModel):
                 points, frame = self.expansion_.basis.points, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
-        # Points after this batch: with neither a budget nor a novelty all rows join.
-        m = stream.points.shape[0] if stream.count else 0
-        if self.budget is not None:
-            m = max(m, min(self.budget, m + X.shape[0])) + self.block
-        elif self.novelty is None:
-            m += X.shape[0]
-        need, memory = GRAM_COPIES * 8 * m**2, self._make_engine().memory
-        if need > memory:
-            raise ValueError(
-                f"partial_fit keeps the kernel between its points, which takes "
-                f"{format_bytes(need)} for {m:,} points, and memory allows "
-                f"{format_bytes(memory)}. Give a budget or a novelty, or raise memory."
-            )
         return stream
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
@@ -473,8 +474,13 @@ class HebbianKernelPCA(KernelModel):
             )
 
     def _complete(self) -> None:
-        """Complete the model as all models do, and keep directions for further learning."""
+        """Complete the model as all models do, and refuse what further learning would fail at."""
         super()._complete()
+        stream = self._stream
+        if stream is None and "_variance" not in vars(self):
+            raise ModelFileError("neither a stream nor the variance that one starts from")
+        if stream is not None and repr(stream.kernel) != repr(self.kernel_):
+            raise ModelFileError("a stream of another kernel than its model")
         weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
         if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
             raise ModelFileError("a frame of directions that are far too long")

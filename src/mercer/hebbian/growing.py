@@ -90,7 +90,7 @@ class GrowingHebbian:
     oversampling: Annotated[int, "[0, inf)"] = 10
     block: Annotated[int, "[1, inf)"] = 128
     novelty: Annotated[float, "[0, 1)"] | None = None
-    center: Any = True
+    center: bool = True
 
     points: Annotated[Any, "n d sparse"] = field(init=False)
     frame: Annotated[np.ndarray, "n 1+q"] = field(init=False)

@@ -25,6 +25,7 @@ from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, Precomp
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
+from ..estimators._checks import LARGEST_SUM
 from ..estimators._door import is_float
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
@@ -262,6 +263,13 @@ def are_pairs(parts) -> bool:
     return bool(sides and np.isfinite(parts).all())
 
 
+def is_scatter(moments: Moments) -> bool:
+    """Whether no entry is larger than the sum of the rows' squared norms, and that in range."""
+    with np.errstate(over="ignore"):
+        total = (1 + 1e-6) * moments.projected_energy
+    return bool(np.abs(moments.scatter).max(initial=0.0) <= total < LARGEST_SUM)
+
+
 def fits_span(state: State) -> bool:
     """Whether the sample has the columns of the span, and the reference for signs lies in it."""
     span, sample, reference = state.stream.span, state.sample.rows, state.reference
@@ -375,8 +383,7 @@ STREAMS = [
     ),
     # As many keys as rows, and no more than its size.
     part(RowSample, lambda s: s.keys.size == (0 if s.rows is None else s.rows.shape[0]) <= s.size),
-    # Eigenvalues of a scatter matrix are in range where its norm is.
-    part(Moments, lambda moments: np.isfinite(np.linalg.norm(moments.scatter))),
+    part(Moments, is_scatter),
     part(FixedSpan, vectors=bases.Basis),
     # The factor is a lower triangle without zeros on its diagonal.
     part(
@@ -386,7 +393,9 @@ STREAMS = [
     ),
     part(
         Stream,
-        lambda stream: np.isfinite(np.linalg.norm(stream.missed)),
+        lambda stream: (
+            stream.missed.min(initial=0.0) >= 0 and stream.missed.max(initial=0.0) < LARGEST_SUM
+        ),
         span="GrowingDictionary|FixedSpan k",
         early="Moments k",
         since="Moments k",
