@@ -25,6 +25,7 @@ from ..kernels import Kernel, Linear, OnColumns, Scaled
 from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
+from ..progress import PassBar
 from ..relatives import explaining
 from ..rows import (
     ArrayRows,
@@ -458,6 +459,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
         return fallback if gamma is None else gamma
 
+    def _bar_unasked(self) -> PassBar:
+        """Lines in a terminal while a batch is learned that takes more than ten seconds."""
+        return PassBar(-1 if self.verbose else 0, passes=1, title="learning rows")
+
     def _complete(self) -> None:
         """Set what follows from the expansion: its points, and its eigenvectors.
 
@@ -470,8 +475,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_SUM:
             raise ModelFileError("directions or inner products that are far too large")
         if basis.spans_data:
-            with np.errstate(over="ignore"):  # of a forged file
-                U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
+            U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
             facts["eigenvectors_"] = U.astype(self.eigenvalues_.dtype)
         elif points is None and "X_sample_" not in facts:
             raise ModelFileError("a basis without points, and no sample of the rows")

@@ -352,7 +352,8 @@ class HebbianKernelPCA(KernelModel):
         kernel, indefinite = stream.kernel, not first and self.certificate_.indefinite
         complete, like = False, stream.points if stream.count else None
         try:
-            stream.partial_fit(match_sparsity(array.astype(float), like))
+            with self._bar_unasked() as bar:
+                stream.partial_fit(match_sparsity(array.astype(float), like), bar.tiles)
             if not (kernel.definite or indefinite):
                 points = PointBasis(kernel, stream.points, self._make_engine())
                 indefinite = has_negative(points, array, self.center)

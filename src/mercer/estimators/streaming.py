@@ -400,13 +400,16 @@ class StreamingKernelPCA(KernelModel):
                 continue
             settings = engine, self.n_components, self.center
             states = states_along(state, X, counts, *settings, start)
-            for row, state in states:
-                if stage is not None and stage.due:
-                    arrays: list = []
-                    lines = [tuple(line) for line in history[-HISTORY:]]
-                    facts = pack((state.learned(), before, lines), arrays)
-                    place = {"batch": number, "row": row, "hashed": hashed}
-                    stage.write(place | {"state": facts}, arrays)
+            with self._bar_unasked() as bar:
+                for row, state in states:
+                    if bar.tiles is not None:
+                        bar.tiles(row, X.shape[0])
+                    if stage is not None and stage.due:
+                        arrays: list = []
+                        lines = [tuple(line) for line in history[-HISTORY:]]
+                        facts = pack((state.learned(), before, lines), arrays)
+                        place = {"batch": number, "row": row, "hashed": hashed}
+                        stage.write(place | {"state": facts}, arrays)
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
         if np.ndim(weights) and len(weights) != last:
             checked_weights(weights, last, least=0)  # which says what is wrong

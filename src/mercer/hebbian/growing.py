@@ -105,13 +105,15 @@ class GrowingHebbian:
     def __post_init__(self):
         self.lost = self.missed = np.zeros(1 + self.carried)
 
-    def partial_fit(self, X: Array) -> "GrowingHebbian":
-        """Learn the rows of X (n, d), in their order."""
+    def partial_fit(self, X: Array, tiles: Any = None) -> "GrowingHebbian":
+        """Learn the rows of X (n, d), in their order; ``tiles(done, n)`` is told of every block."""
         first, n = 0, X.shape[0]
         if self.count == 0:
             first = min(n, max(self.block, 2 * self.carried))
             self._begin(X[:first])
         for start in range(first, n, self.block):
+            if tiles is not None:
+                tiles(start, n)
             self._learn(X[start : start + self.block])
         return self
 

@@ -263,13 +263,6 @@ def are_pairs(parts) -> bool:
     return bool(sides and np.isfinite(parts).all())
 
 
-def is_scatter(moments: Moments) -> bool:
-    """Whether no entry is larger than the sum of the rows' squared norms, and that in range."""
-    with np.errstate(over="ignore"):
-        total = (1 + 1e-6) * moments.projected_energy
-    return bool(np.abs(moments.scatter).max(initial=0.0) <= total < LARGEST_SUM)
-
-
 def fits_span(state: State) -> bool:
     """Whether the sample has the columns of the span, and the reference for signs lies in it."""
     span, sample, reference = state.stream.span, state.sample.rows, state.reference
@@ -290,11 +283,9 @@ def resumed(**given) -> GrowingHebbian:
 
 def has_unit_directions(stream: Any) -> bool:
     """Whether no direction is far longer than 1, nor the mean than rows, as in a forged frame."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        longest = np.abs(stream.metric).diagonal() / LONGEST
-        kernel: Any = stream.kernel
-        rows = np.max(kernel.diag(stream.points), initial=0.0)
-        return bool(longest[1:].max(initial=0.0) < 1 and longest[0] <= rows)
+    longest = np.abs(stream.metric).diagonal() / LONGEST
+    rows = np.max(stream.kernel.diag(stream.points), initial=0.0)
+    return bool(longest[1:].max(initial=0.0) < 1 and longest[0] <= rows)
 
 
 def fits_columns(table: TableEncoding) -> bool:
@@ -383,7 +374,11 @@ STREAMS = [
     ),
     # As many keys as rows, and no more than its size.
     part(RowSample, lambda s: s.keys.size == (0 if s.rows is None else s.rows.shape[0]) <= s.size),
-    part(Moments, is_scatter),
+    # Rows have no inner products above the sum of their squared norms.
+    part(
+        Moments,
+        lambda m: np.abs(m.scatter).max(initial=0) <= 1.001 * m.projected_energy < LARGEST_SUM,
+    ),
     part(FixedSpan, vectors=bases.Basis),
     # The factor is a lower triangle without zeros on its diagonal.
     part(
