@@ -533,3 +533,12 @@ def test_streams_of_any_size_come_back(factor, tmp_path):
 def test_directions_that_no_memory_holds():
     with pytest.raises(ValueError, match="and memory allows"):
         HebbianKernelPCA(2, oversampling=2**62).partial_fit(X)
+
+
+def test_components_that_no_budget_holds_are_refused(tmp_path):
+    """As `fit` refuses them: `merge` of such a file asked NumPy for an array of any size."""
+    model = StreamingKernelPCA(2, basis="features", budget=12, gamma=0.5, random_state=0).fit(X)
+    model.n_components = 2**62
+    model.save(tmp_path / "forged.mercer")
+    with pytest.raises(ModelFileError, match="budget=12 cannot give"):
+        load(tmp_path / "forged.mercer")

@@ -359,11 +359,7 @@ class StreamingKernelPCA(KernelModel):
                 "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
                 "use KernelPCA for a matrix."
             )
-        if self.basis in ("dictionary", "features") and self.budget < self.n_components:
-            raise ValueError(
-                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
-                "larger budget, or ask for fewer components."
-            )
+        self._check_budget()
         state: Any = vars(self).get("_state")
         engine: Any = None
         is_first, history, rows = state is None, [], None
@@ -437,6 +433,13 @@ class StreamingKernelPCA(KernelModel):
         # Negative eigenvalues are looked for among the rows of every batch.
         lazy = not is_first and state.stream.span.kernel.definite
         self._adopt_state(task, engine, judged, lazy)
+
+    def _check_budget(self) -> None:
+        if self.basis in ("dictionary", "features") and self.budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
+                "larger budget, or ask for fewer components."
+            )
 
     def _adopt_state(self, task: StreamTask, engine, judged: bool, lazy: bool = False) -> None:
         """Adopt a state, and its components unless they can be `lazy`.
@@ -553,6 +556,7 @@ class StreamingKernelPCA(KernelModel):
     def _complete(self) -> None:
         if repr(self._state.stream.span.kernel) != repr(self.kernel_):
             raise ModelFileError("the state of a stream has another kernel than its model")
+        self._check_budget()
         super()._complete()
 
     _least_rows = 1
