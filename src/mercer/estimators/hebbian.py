@@ -477,11 +477,9 @@ class HebbianKernelPCA(KernelModel):
     def _complete(self) -> None:
         """Complete the model as all models do, and refuse what further learning would fail at."""
         super()._complete()
-        stream = self._stream
-        if stream is None and "_variance" not in vars(self):
-            raise ModelFileError("neither a stream nor the variance that one starts from")
-        if stream is not None and repr(stream.kernel) != repr(self.kernel_):
-            raise ModelFileError("a stream of another kernel than its model")
+        stream, kernel = self._stream, repr(self.kernel_)
+        if "_variance" not in vars(self) if stream is None else repr(stream.kernel) != kernel:
+            raise ModelFileError("neither a stream of its kernel nor the variance to start one")
         weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
         if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
             raise ModelFileError("a frame of directions that are far too long")

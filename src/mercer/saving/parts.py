@@ -274,9 +274,8 @@ def fits_span(state: State) -> bool:
 
 def resumed(**given) -> GrowingHebbian:
     """A Hebbian stream that can go on; the Gram matrix of its points is made again."""
-    stream = GrowingHebbian(
-        **{name: given.pop(name) for name in signature(GrowingHebbian).parameters}
-    )
+    names = signature(GrowingHebbian).parameters
+    stream = GrowingHebbian(**{name: given.pop(name) for name in names})
     vars(stream).update(given)
     return stream
 
@@ -388,9 +387,7 @@ STREAMS = [
     ),
     part(
         Stream,
-        lambda stream: (
-            stream.missed.min(initial=0.0) >= 0 and stream.missed.max(initial=0.0) < LARGEST_SUM
-        ),
+        lambda s: s.missed.min(initial=0) >= 0 and s.missed.max(initial=0) < LARGEST_SUM,
         span="GrowingDictionary|FixedSpan k",
         early="Moments k",
         since="Moments k",
