@@ -298,7 +298,7 @@ def is_ours(error) -> bool:
 
 
 # What most users do first.
-FIRST = ("repr", "transform", "predict", "inverse_transform", "denoise")
+FIRST = ("repr", "transform", "predict", "inverse_transform", "denoise", "partial_fit", "merge")
 
 
 def use(name, model, folder, rng):
@@ -342,14 +342,26 @@ def forge(header, tensors, rng) -> tuple[dict, dict, str]:
     return header, tensors, "; ".join(said)
 
 
+def without_each(header, tensors) -> list:
+    """The content of a model file without one field of it, for every field."""
+    ways = [way for way in places(header) if way and isinstance(way[-1], str) and way[-1] != "@"]
+    return [(removed(header, way), tensors, f"{way} = away") for way in ways]
+
+
 def model_faults(name, folder, count, seed) -> list[str]:
-    """What forged files of one kind of model did that they must not; numbers may be nonsense."""
+    """What forged files of one kind of model did that they must not; numbers may be nonsense.
+
+    Of no `count` are those that lack a field, for every field.
+    """
     model, path, found = MODELS[name](), folder / "a.mercer", []
     model.save(path)
     header, intact = header_of(path.read_bytes()), tensors_of(model)
-    for case in range(count):
+    lacking = without_each(header["model"], intact) if count is None else []
+    for case in range(len(lacking) if count is None else count):
         rng = np.random.default_rng([seed, case])
-        changed, tensors, what = forge(header["model"], dict(intact), rng)
+        changed, tensors, what = (
+            lacking[case] if lacking else forge(header["model"], dict(intact), rng)
+        )
         with patch("os.fsync"):  # half of the time, and nobody pulls a plug here
             write_archive(path, header | {"model": changed}, tensors)
             step = "load"

@@ -100,6 +100,14 @@ def test_forged_models_at_length(name, tmp_path, seed):
     assert not found, listed(found)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_lack_a_field(name, tmp_path, seed):
+    """They learned from more rows, or merged, until they asked for it."""
+    found = quietly(lambda: model_faults(name, tmp_path, None, seed))
+    assert not found, listed(found)
+
+
 def test_every_estimator_is_forged():
     made = quietly(lambda: {type(make()).__name__ for make in MODELS.values()})
     assert made == set(ESTIMATORS)

@@ -176,7 +176,16 @@ WORKING = {
     "embedding": lambda: SpectralEmbedding(2, affinity="rbf"),
     "novelty": lambda: NoveltyDetector(),
     "pairs of tables": lambda: KernelCCA(2),
+    "stream": lambda: StreamingKernelPCA(2, budget=300, novelty=0.0),
+    "batches": lambda: Batches(2, budget=100),
 }
+
+
+class Batches(HebbianKernelPCA):
+    """Learns all rows as one batch."""
+
+    def fit(self, X):
+        return self.partial_fit(X)
 
 
 @pytest.mark.filterwarnings("ignore")

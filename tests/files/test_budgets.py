@@ -47,6 +47,20 @@ def test_books_of_few_cells_with_long_texts(where, tmp_path):
         open_source(path, memory="100MB")
 
 
+@pytest.mark.parametrize("filled", [True, False])
+def test_books_of_two_cells_far_apart(filled, tmp_path):
+    """All places between them were filled in; cells without a value are none."""
+    path = tmp_path / "x.xlsx"
+    last = b'<row r="1048576"><c r="XFD1048576"%s</row>'
+    row = b'<row r="1"><c r="A1"><v>1</v></c></row><row r="2"><c r="A2"><v>3</v></c></row>'
+    write_book(path, 1, 1, row + last % (b"><v>1</v></c>" if filled else b' s="0"/>'))
+    if filled:
+        with pytest.raises(ValueError, match=r"x\.xlsx has 17,179,869,184 cells or more"):
+            open_source(path, memory="2GB")
+    else:
+        assert open_source(path, memory="2GB").read().shape == (2, 1)
+
+
 @pytest.mark.parametrize("shape", [(1, 2_000_000), (100_000, 20), (1_000, 2_000)])
 def test_books_of_many_cells(shape, tmp_path):
     path = tmp_path / "x.xlsx"

@@ -512,7 +512,7 @@ def test_bad_rows(X):
         ({"budget": 5}, r"budget=5 points cannot hold n_components=5.*larger budget"),
         ({"novelty": Novelty()}, r"needs a threshold.*Novelty\(threshold=0\.1\)"),
         ({"kernel": "precomputed", "gamma": None}, r"partial_fit needs rows.*precomputed"),
-        ({"memory": "1MB"}, r"=1 MB cannot hold .*300 points.*a budget.*2\.88 MB"),
+        ({"memory": "1MB"}, r"=1 MB cannot hold .*300 points.*a budget.*2\.92 MB"),
     ],
     ids=str,
 )

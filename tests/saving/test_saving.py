@@ -6,6 +6,7 @@ import os
 import pickle
 import stat
 import threading
+from typing import Any
 
 import joblib
 import numpy as np
@@ -495,3 +496,49 @@ def test_frames_that_learning_cannot_go_on_from_are_refused(tmp_path, streamed, 
     model.save(tmp_path / "forged.mercer")
     with pytest.raises(ModelFileError):
         mercer.load(tmp_path / "forged.mercer")
+
+
+@pytest.mark.parametrize("name", ["_stream", "_variance"])
+def test_models_that_learning_cannot_go_on_from_are_refused(name, tmp_path):
+    """They used to load, and `partial_fit` raised AttributeError."""
+    model = HebbianKernelPCA(2, random_state=0).fit(X)
+    del vars(model)[name]
+    model.save(tmp_path / "forged.mercer")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "forged.mercer")
+
+
+def test_every_field_has_a_kind():
+    """A field that may be anything is found wrong when it is used, and not when it is read."""
+    free = {
+        f"{name}.{field}"
+        for name, part in {**PARTS, **MODELS}.items()
+        for field, kind in (part.kinds or {}).items()
+        if kind is Any
+    }
+    assert free == {"Plan.basis"}  # which no file holds
+
+
+@pytest.mark.parametrize("factor", [1e-120, 1e60, 1e150])
+def test_streams_of_any_size_come_back(factor, tmp_path):
+    """Their squares are out of range: files of such streams were taken for forged ones."""
+    stream = StreamingKernelPCA(2, kernel="linear", budget=5).fit(factor * X)
+    again = copy_of(stream, tmp_path / "a.mercer")
+    assert_same(
+        again.partial_fit(factor * NEW).eigenvalues_ / factor**2,
+        stream.partial_fit(factor * NEW).eigenvalues_ / factor**2,
+    )
+
+
+def test_directions_that_no_memory_holds():
+    with pytest.raises(ValueError, match="and memory allows"):
+        HebbianKernelPCA(2, oversampling=2**62).partial_fit(X)
+
+
+def test_components_that_no_budget_holds_are_refused(tmp_path):
+    """As `fit` refuses them: `merge` of such a file asked NumPy for an array of any size."""
+    model = StreamingKernelPCA(2, basis="features", budget=12, gamma=0.5, random_state=0).fit(X)
+    model.n_components = 2**62
+    model.save(tmp_path / "forged.mercer")
+    with pytest.raises(ModelFileError, match="budget=12 cannot give"):
+        load(tmp_path / "forged.mercer")

@@ -24,6 +24,7 @@ from ..kernels import Kernel, Linear, OnColumns, Scaled
 from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
+from ..progress import PassBar
 from ..relatives import explaining
 from ..rows import (
     ArrayRows,
@@ -36,7 +37,7 @@ from ..rows import (
     like_rows,
     open_rows,
 )
-from ._checks import plain
+from ._checks import LARGEST_SUM, plain
 from ._door import Door, Fitted, kept, not_saved
 from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
@@ -49,8 +50,6 @@ DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
 # and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
-# Weights of directions and their inner products beyond this overflow in sums.
-LARGEST_PART = 1e300
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
@@ -447,6 +446,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
         return fallback if gamma is None else gamma
 
+    def _bar_unasked(self) -> PassBar:
+        """Lines in a terminal while a batch is learned that takes more than ten seconds."""
+        return PassBar(-1 if self.verbose else 0, passes=1, title="learning rows")
+
     def _complete(self) -> None:
         """Set what follows from the expansion: its points, and its eigenvectors.
 
@@ -456,11 +459,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         basis, frame = expansion.basis, expansion.frame
         points = basis.points
         parts = frame, expansion.metric
-        if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_PART:
+        if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_SUM:
             raise ModelFileError("directions or inner products that are far too large")
         if basis.spans_data:
-            with np.errstate(over="ignore"):  # of a forged file
-                U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
+            U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
             facts["eigenvectors_"] = U.astype(self.eigenvalues_.dtype)
         elif points is None and "X_sample_" not in facts:
             raise ModelFileError("a basis without points, and no sample of the rows")

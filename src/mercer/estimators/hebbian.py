@@ -177,7 +177,7 @@ class HebbianKernelPCA(KernelModel):
         "budget_loss_": Fitted("1+r"),
         "novelty_loss_": Fitted("1+r"),
         "_variance": Fitted("(-inf, inf)"),
-        "_stream": Fitted((hebbian.GrowingHebbian, None)),
+        "_stream": kept((hebbian.GrowingHebbian, None)),
     }
     _least_rows = 1  # of the first batch of a stream
     _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
@@ -325,7 +325,8 @@ class HebbianKernelPCA(KernelModel):
         kernel, indefinite = stream.kernel, not first and self.certificate_.indefinite
         like = stream.points if stream.count else None
         try:
-            stream.partial_fit(match_sparsity(array.astype(float), like))
+            with self._bar_unasked() as bar:
+                stream.partial_fit(match_sparsity(array.astype(float), like), bar.tiles)
             if not (kernel.definite or indefinite):
                 points = PointBasis(kernel, stream.points, self._make_engine())
                 indefinite = has_negative(points, array, self.center)
@@ -348,9 +349,22 @@ class HebbianKernelPCA(KernelModel):
             )
         novelty = threshold_of(self.novelty, example=0.1)
         stream = None if first else self._stream
+        spare = OVERSAMPLING if self.oversampling is None else self.oversampling
+        q = self.n_components + spare if stream is None else stream.carried
+        # Points after this batch: with neither a budget nor a novelty all rows join.
+        m, n = 0 if first else self.expansion_.basis.size, X.shape[0]
+        if self.budget is not None:
+            m = max(m, min(self.budget, m + n)) + self.block
+        elif self.novelty is None:
+            m += n
+        need, memory = 8 * (GRAM_COPIES * m**2 + (1 + q) * max(m, n)), self._make_engine().memory
+        if need > memory:
+            what = (
+                f"the kernel between {m:,} points and {1 + q:,} directions, which partial_fit keeps"
+            )
+            raise too_little(memory, need, what, "Give a budget or a novelty. ")
         if stream is None:
             kernel = self._make_kernel(X) if first else self.kernel_
-            spare = OVERSAMPLING if self.oversampling is None else self.oversampling
             bounds = self.n_components, self.forgetting, self.budget, spare, self.block
             stream = hebbian.GrowingHebbian(kernel, *bounds, novelty, self.center)
             if not first:
@@ -358,16 +372,6 @@ class HebbianKernelPCA(KernelModel):
                 points, frame = self.expansion_.basis.points, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
-        # Points after this batch: with neither a budget nor a novelty all rows join.
-        m = stream.points.shape[0] if stream.count else 0
-        if self.budget is not None:
-            m = max(m, min(self.budget, m + X.shape[0])) + self.block
-        elif self.novelty is None:
-            m += X.shape[0]
-        need, memory = GRAM_COPIES * 8 * m**2, self._make_engine().memory
-        if need > memory:
-            what = f"the kernel between {m:,} points, which partial_fit keeps"
-            raise too_little(memory, need, what, "Give a budget or a novelty. ")
         return stream
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
@@ -429,8 +433,11 @@ class HebbianKernelPCA(KernelModel):
             )
 
     def _complete(self) -> None:
-        """Complete the model as all models do, and keep directions for further learning."""
+        """Complete the model as all models do, and refuse what further learning would fail at."""
         super()._complete()
+        stream, kernel = self._stream, repr(self.kernel_)
+        if "_variance" not in vars(self) if stream is None else repr(stream.kernel) != kernel:
+            raise ModelFileError("neither a stream of its kernel nor the variance to start one")
         weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
         if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
             raise ModelFileError("a frame of directions that are far too long")

@@ -324,11 +324,7 @@ class StreamingKernelPCA(KernelModel):
         Called on a copy of the model: one that fails, or is interrupted, is left.
         """
         self._check_has_rows("A stream")
-        if self.basis in ("dictionary", "features") and self.budget < self.n_components:
-            raise ValueError(
-                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
-                "larger budget, or ask for fewer components."
-            )
+        self._check_budget()
         state: Any = vars(self).get("_state")
         engine: Any = None
         is_first, history, rows = state is None, [], None
@@ -365,13 +361,16 @@ class StreamingKernelPCA(KernelModel):
                 continue
             settings = engine, self.n_components, self.center
             states = components.states_along(state, X, counts, *settings, start)
-            for row, state in states:
-                if stage is not None and stage.due:
-                    arrays: list = []
-                    lines = [tuple(line) for line in history[-HISTORY:]]
-                    facts = pack((state.learned(), before, lines), arrays)
-                    place = {"batch": number, "row": row, "hashed": hashed}
-                    stage.write(place | {"state": facts}, arrays)
+            with self._bar_unasked() as bar:
+                for row, state in states:
+                    if bar.tiles is not None:
+                        bar.tiles(row, X.shape[0])
+                    if stage is not None and stage.due:
+                        arrays: list = []
+                        lines = [tuple(line) for line in history[-HISTORY:]]
+                        facts = pack((state.learned(), before, lines), arrays)
+                        place = {"batch": number, "row": row, "hashed": hashed}
+                        stage.write(place | {"state": facts}, arrays)
             history.append(
                 components.record(before, state.stream.totals, self.forgetting ** X.shape[0])
             )
@@ -402,6 +401,13 @@ class StreamingKernelPCA(KernelModel):
         self._adopt_state(state, history, ArrayRows(X, like_of(rows)), engine, judged, lazy)
         if is_first:
             self._warn_of_width(self.n_samples_seen_)
+
+    def _check_budget(self) -> None:
+        if self.basis in ("dictionary", "features") and self.budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
+                "larger budget, or ask for fewer components."
+            )
 
     def _adopt_state(self, state, history, rows: Rows, engine, judged, lazy=False) -> None:
         """Adopt a state after some rows, and its components unless they can be `lazy`.
@@ -502,6 +508,7 @@ class StreamingKernelPCA(KernelModel):
     def _complete(self) -> None:
         if repr(self._state.stream.span.kernel) != repr(self.kernel_):
             raise ModelFileError("the state of a stream has another kernel than its model")
+        self._check_budget()
         super()._complete()
 
     _least_rows = 1

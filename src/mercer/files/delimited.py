@@ -55,6 +55,8 @@ CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
 CELL_BYTES_HELD, TEXT_COPIES = 400, 4
 # What the marks of a cell or a row take in the file of a sheet: beyond them it is text.
 MARK_BYTES = 120
+# A cell that holds something, by column and row, and what each place of a table up to it takes.
+FILLED_CELL, PLACE_BYTES = re.compile(rb'[<:]c [^<>]*?\br="([A-Z]{1,3})(\d{1,9})"[^<>/]*>'), 24
 # Below this many rows per block the csv module is faster than pyarrow, which is slow to begin each
 # column of each block.
 LEAST_ROWS = 200
@@ -333,19 +335,28 @@ class SheetSource(CSVSource):
 def check_book(path: Path, memory: int) -> None:
     """Raise ValueError for an Excel file whose cells do not fit the budget; a fast look at them.
 
-    A few kilobytes can hold any number of cells, and of one row all are held at once.
+    A few kilobytes can hold any number of cells, or one at the far end of a table that is empty.
     """
+    from openpyxl.utils import column_index_from_string
+
     with readable(path.name, "an Excel file"), ZipFile(path) as book:
         size = cells = marked = 0
         for member in book.infolist():
             in_sheet = "worksheets" in member.filename
             with book.open(member) as file:
+                width, length, end = 0, 0, b""
                 while part := file.read(2**16):
+                    places, end = FILLED_CELL.findall(end + part), part[-256:]
+                    names = {column.decode() for column, _ in places}
+                    width = max([width, *map(column_index_from_string, names)])
+                    length = max([length, *(int(row) for _, row in places)])
                     found = part.count(b"<c") + part.count(b":c ")
                     cells, size = cells + found, size + len(part)
                     marked += MARK_BYTES * in_sheet * (found + part.count(b"row "))
                     need = CELL_BYTES_HELD * cells + TEXT_COPIES * max(0, size - marked)
-                    what = f"{path.name} has {cells:,} cells or more: reading them and their texts"
+                    need += PLACE_BYTES * width * length
+                    count = max(cells, width * length)
+                    what = f"{path.name} has {count:,} cells or more: reading them and their texts"
                     instead = "save the sheet as .csv, which is read in blocks"
                     check_room(what, need, memory, instead)
 

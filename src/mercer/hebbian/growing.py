@@ -90,7 +90,7 @@ class GrowingHebbian:
     oversampling: Annotated[int, "[0, inf)"] = 10
     block: Annotated[int, "[1, inf)"] = 128
     novelty: Annotated[float, "[0, 1)"] | None = None
-    center: Any = True
+    center: bool = True
 
     points: Annotated[Any, "n d sparse"] = field(init=False)
     frame: Annotated[np.ndarray, "n 1+q"] = field(init=False)
@@ -105,13 +105,15 @@ class GrowingHebbian:
     def __post_init__(self):
         self.lost = self.missed = np.zeros(1 + self.carried)
 
-    def partial_fit(self, X: Array) -> "GrowingHebbian":
-        """Learn the rows of X (n, d), in their order."""
+    def partial_fit(self, X: Array, tiles: Any = None) -> "GrowingHebbian":
+        """Learn the rows of X (n, d), in their order; ``tiles(done, n)`` is told of every block."""
         first, n = 0, X.shape[0]
         if self.count == 0:
             first = min(n, max(self.block, 2 * self.carried))
             self._begin(X[:first])
         for start in range(first, n, self.block):
+            if tiles is not None:
+                tiles(start, n)
             self._learn(X[start : start + self.block])
         return self
 

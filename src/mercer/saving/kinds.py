@@ -157,8 +157,11 @@ def is_resolved(kernel) -> bool:
     return True
 
 
-def check_kernel(kernel) -> None:
-    """Raise ModelFileError where a kernel takes no rows, once words for its width are numbers."""
+def check_kernel(kernel, columns: int = 0) -> None:
+    """Raise ModelFileError where a kernel takes no rows, once words for its width are numbers.
+
+    Of as many columns as given, or else as its parameters need.
+    """
     if isinstance(kernel, BlockFunction):
         return  # which has no function yet
     composite, params = isinstance(kernel, CompositeKernel), kernel.get_params()
@@ -174,7 +177,7 @@ def check_kernel(kernel) -> None:
     sizes = [np.atleast_1d(v).shape[-1] for k, v in params.items() if k.endswith(widths)]
     try:
         # A forged file may name any column.
-        columns = min(int(max(chosen + sizes, default=1)), MOST_COLUMNS)
+        columns = columns or min(int(max(chosen + sizes, default=1)), MOST_COLUMNS)
         rows = kernel.domain.nearest(np.zeros((2, columns)))
         kernel.resolve(rows).check(rows)
     except ValueError as error:

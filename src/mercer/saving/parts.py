@@ -26,6 +26,7 @@ from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, Precomp
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
+from ..estimators._checks import LARGEST_SUM
 from ..estimators._door import is_float
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
@@ -273,20 +274,17 @@ def fits_span(state: State) -> bool:
 
 def resumed(**given) -> GrowingHebbian:
     """A Hebbian stream that can go on; the Gram matrix of its points is made again."""
-    stream = GrowingHebbian(
-        **{name: given.pop(name) for name in signature(GrowingHebbian).parameters}
-    )
+    names = signature(GrowingHebbian).parameters
+    stream = GrowingHebbian(**{name: given.pop(name) for name in names})
     vars(stream).update(given)
     return stream
 
 
 def has_unit_directions(stream: Any) -> bool:
     """Whether no direction is far longer than 1, nor the mean than rows, as in a forged frame."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        longest = np.abs(stream.metric).diagonal() / LONGEST
-        kernel: Any = stream.kernel
-        rows = np.max(kernel.diag(stream.points), initial=0.0)
-        return bool(longest[1:].max(initial=0.0) < 1 and longest[0] <= rows)
+    longest = np.abs(stream.metric).diagonal() / LONGEST
+    rows = np.max(stream.kernel.diag(stream.points), initial=0.0)
+    return bool(longest[1:].max(initial=0.0) < 1 and longest[0] <= rows)
 
 
 def fits_columns(table: TableEncoding) -> bool:
@@ -375,8 +373,11 @@ STREAMS = [
     ),
     # As many keys as rows, and no more than its size.
     part(RowSample, lambda s: s.keys.size == (0 if s.rows is None else s.rows.shape[0]) <= s.size),
-    # Eigenvalues of a scatter matrix are in range where its norm is.
-    part(Moments, lambda moments: np.isfinite(np.linalg.norm(moments.scatter))),
+    # Rows have no inner products above the sum of their squared norms.
+    part(
+        Moments,
+        lambda m: np.abs(m.scatter).max(initial=0) <= 1.001 * m.projected_energy < LARGEST_SUM,
+    ),
     part(FixedSpan, vectors=bases.Basis),
     # The factor is a lower triangle without zeros on its diagonal.
     part(
@@ -386,7 +387,7 @@ STREAMS = [
     ),
     part(
         Stream,
-        lambda stream: np.isfinite(np.linalg.norm(stream.missed)),
+        lambda s: s.missed.min(initial=0) >= 0 and s.missed.max(initial=0) < LARGEST_SUM,
         span="GrowingDictionary|FixedSpan k",
         early="Moments k",
         since="Moments k",

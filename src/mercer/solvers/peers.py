@@ -234,7 +234,12 @@ class Arpack(base.Solver):
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
         negative = negative_bound(A, values[0]) if searched else None
-        facts = {"n_passes": count, "least": negative, "searched": searched, "evidence": (seen,)}
+        facts: dict = {
+            "n_passes": count,
+            "least": negative,
+            "searched": searched,
+            "evidence": (seen,),
+        }
         pairs = base.reported(base.Eigenpairs(values, U, residuals, **facts), report, tol)
         return replace(pairs, converged=pairs.converged and missed < 1)
 

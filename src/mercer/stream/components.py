@@ -234,7 +234,8 @@ class StreamProblem(Aligned, ReducedProblem):
         # Losses are differences of energies, with the rounding of those.
         missed = self.stream.missed + EPS * moments.energy
         Q = pairs.vectors * (pairs.values > 0)
-        spread = max(np.einsum("ij,ij->", Q, S @ Q), TINY)
+        # Any c is sound, and one without bounds would overflow.
+        spread = max(np.einsum("ij,ij->", Q, S @ Q), EPS * np.trace(S), TINY)
         unknown = max(missed @ (Q * Q).sum(axis=1), TINY)
         c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
         E = c * S + np.diag(missed / c)
