@@ -154,7 +154,7 @@ class Arpack(base.Solver):
 
     def vectors_held(self, n_components: int) -> int:
         """A basis with its products and a copy of it, probes, and the result."""
-        return 3 * lanczos_size(np.inf, n_components) + 2 * (PROBES + n_components)
+        return 3 * lanczos_size(10**9, n_components) + 2 * (PROBES + n_components)
 
     def solve(
         self, operator: Any, n_components: int, rng: Any, tol: float = 0.0, report: Any = silent
