@@ -15,10 +15,12 @@ from ..compute._numba import compiled
 
 
 @compiled()
-def hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y):
+def hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y, eta, floor, squares, lengths):
     """Equations 7 to 11 over a block; T (r, r), D (r, b) and the outputs Y (r, b) in place.
 
-    C (b, r) holds the outputs of A_0, K (b, b) the Gram matrix of the block.
+    C (b, r) holds the outputs of A_0, K (b, b) the Gram matrix of the block. With eta > 0 the
+    rates are set anew before every step, by equations 12 and 13, from the two forms
+    ``squares`` (of K'^2) and ``lengths`` (of I), each (A H A', A H E, E' H E).
     """
     b, r = C.shape
     y = np.empty(r)
@@ -26,16 +28,21 @@ def hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y):
     for s in range(b):
         for i in range(r):
             y[i] = _dot(T[i], C[s], r) + _dot(D[i], K[s], s)
+        if eta > 0:
+            _running_rates(rates, eta, floor, squares[0], lengths[0])
         _capped(g, rates, 1.0 / (1.0 + decay * (t + s)), y, cap)
         _shrink(T, y, g, r)
         _shrink(D, y, g, s)
+        if eta > 0:
+            _advance_form(squares, y, g, s)
+            _advance_form(lengths, y, g, s)
         for i in range(r):
             D[i, s] = g[i] * y[i]
             Y[i, s] = y[i]
 
 
 @compiled()
-def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y):
+def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y, eta, floor, squares, lengths):
     """Equations 15 to 21 over a block: A = XA [A_0; B_0; E'], B = XB [A_0; B_0; E'], in place.
 
     C (b, 2r) holds the outputs of A_0 and B_0. Equation 16 needs diag(Gamma K' B'), for which
@@ -53,6 +60,8 @@ def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y):
         for i in range(r):
             y[i] = _dot(XA[i], C[s], 2 * r) + _dot(XA[i, 2 * r :], K[s], s)
             z[i] = _dot(XB[i], C[s], 2 * r) + _dot(XB[i, 2 * r :], K[s], s)
+        if eta > 0:
+            _running_rates(rates, eta, floor, squares[0], lengths[0])
         for i in range(r):
             slope = z[i]
             for j in range(i + 1):
@@ -63,10 +72,46 @@ def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y):
         _capped(g, g, 1.0 / (1.0 + decay * (t + s)), y, cap)
         _advance_grams(N, S, y, z, g, v, K[s, s], xi)
         _advance(XA, XB, y, z, g, xi, m)
+        if eta > 0:
+            _advance_form(squares, y, g, s)
+            _advance_form(lengths, y, g, s)
         for i in range(r):
             XA[i, m] = g[i] * y[i]
             XB[i, m] = g[i] * (y[i] + xi * z[i])
             Y[i, s] = y[i]
+
+
+@compiled()
+def _running_rates(rates, eta, floor, P, Q):
+    """Equations 12 and 13: rates eta |l| / l_i with l_i^2 = P_ii / Q_ii, in place."""
+    total = 0.0
+    for i in range(rates.shape[0]):
+        rates[i] = floor
+        if Q[i, i] > 0 and P[i, i] > 0:
+            rates[i] = max(floor, np.sqrt(P[i, i] / Q[i, i]))
+        total += rates[i] * rates[i]
+    for i in range(rates.shape[0]):
+        rates[i] = eta * np.sqrt(total) / rates[i]
+
+
+@compiled()
+def _advance_form(form, y, g, s):
+    """A H A' and A H E after the step at sample s of the block, in place."""
+    N, U, W = form
+    r, b = U.shape
+    _shrink(N, y, g, r)
+    for i in range(r):
+        for j in range(r):
+            N[i, j] += g[i] * y[i] * U[j, s]
+    _shrink(U, y, g, b)
+    for i in range(r):
+        for j in range(b):
+            U[i, j] += g[i] * y[i] * W[s, j]
+    Nt = N.T.copy()
+    _shrink(Nt, y, g, r)
+    for i in range(r):
+        for j in range(r):
+            N[j, i] = Nt[i, j] + g[i] * y[i] * U[j, s]
 
 
 @compiled()

@@ -28,7 +28,9 @@ GROWTH = 1e6  # a block that multiplies A by more than this diverges
 class RunningEigenvalues:
     """Equation 13 at every step, as Algorithm 1 has it: l_i = |A_i K'| / |A_i|.
 
-    A K' is carried as in equation 18: O(r n) a sample, and memory r n.
+    A K' is carried as in equation 18, a block at a time. Within a block the squared lengths are
+    diagonals of A K'^2 A' and A A', which follow the steps in matrices of size r + b: the same
+    numbers as the listing's, without its O(r n) a sample. Memory r n.
 
     Parameters
     ----------
@@ -43,10 +45,21 @@ class RunningEigenvalues:
     def __init__(self, S: Array, eta0: float, floor: float):
         self.S, self.eta0, self.floor = S, eta0, floor
 
-    def rates(self, A: Array) -> np.ndarray:
-        """Equation 12 before the coming step."""
-        values = np.maximum(self.values(A), self.floor)
-        return self.eta0 * np.linalg.norm(values) / values
+    def look(self, A: Array, index: Array, rows: Array) -> None:
+        """Take the rows of the coming block, (b, n)."""
+        self.rows = rows
+        S, R = self.S, rows
+        squares = (S @ S.T, S @ R.T, R @ R.T)
+        lengths = (A @ A.T, A[:, index], np.eye(len(index)))
+        self._forms = tuple(tuple(map(plain, form)) for form in (squares, lengths))
+
+    def forms(self) -> Any:
+        """(A H A', A H E, E' H E) for H = K'^2 and H = I, to be overwritten."""
+        return tuple(tuple(X.copy() for X in form) for form in self._forms)
+
+    def follow(self, T: Array, D: Array) -> None:
+        """A <- T A + D E' was accepted."""
+        self.S = in_type_of(T, self.S) @ self.S + in_type_of(D, self.S) @ self.rows
 
     def values(self, A: Array) -> np.ndarray:
         """Equation 13 for the rows of A, whose outputs are the ones carried."""
@@ -110,29 +123,31 @@ class HebbianRule:
         of the first sample.
         """
         if self.running is not None:
-            if len(rows) > 1:
-                each = (slice(s, s + 1) for s in range(len(rows)))
-                steps = [self.step(index[s], rows[s], rates, decay, t + s.start) for s in each]
-                return np.hstack(steps)
-            rates = self.running.rates(self.A)
+            self.running.look(self.A, index, rows)
         K = plain(rows @ rows.T if index is None else rows[:, index])
         C, where = plain(rows @ self.factors), rows if index is None else index
         for _ in range(RETRIES):
             move, Y = self._propose(C, K, self.brake * rates, decay, t)
             if _tame(move):
                 self._accept(move, where)
-                if self.running is not None:
-                    self.running.S = _combine(move[0], self.running.S, move[1], rows)
                 return Y
             self.brake /= 2
             self.cap = min(self.cap, 1.0)
         return C[:, : len(rates)].T
 
     def _propose(self, C, K, rates, decay, t):
-        return sweep(C, K, rates, decay, t, self.cap)
+        return sweep(C, K, rates, decay, t, self.cap, self._estimate())
+
+    def _estimate(self):
+        """eta, floor and the two forms of the running estimate; eta is 0 where there is none."""
+        if self.running is None:
+            return NO_ESTIMATE
+        return self.brake * self.running.eta0, self.running.floor, *self.running.forms()
 
     def _accept(self, move, where):
         self.A = _combine(move[0], self.A, move[1], where)
+        if self.running is not None:
+            self.running.follow(*move[:2])
 
 
 class MetaDescentRule(HebbianRule):
@@ -183,16 +198,18 @@ class MetaDescentRule(HebbianRule):
         X, Y = np.eye(2 * r, 2 * r + b), np.empty((r, b))
         XA, XB = X[:r], X[r:]
         N, S, rho = self.N.copy(), self.S.copy(), self.rho.copy()
-        state = XA, XB, N, S, rho, Y
+        state = (XA, XB, N, S, rho, Y, *self._estimate())
         smd_sweep(C, K, rates.copy(), decay, t, self.cap, self.settings, *state)
-        return (XA[:, :r], XA[:, 2 * r :], XB, N, S, rho), Y
+        return (XA, XB, N, S, rho), Y
 
     def _accept(self, move, where):
-        XB, self.N, self.S, self.rho = move[2:]
+        XA, XB, self.N, self.S, self.rho = move
         r = len(self.A)
         B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], where)
-        self.B = B + in_type_of(XB[:, r : 2 * r], B) @ self.B
-        super()._accept(move, where)
+        B += in_type_of(XB[:, r : 2 * r], B) @ self.B
+        self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], where), B
+        if self.running is not None:
+            self.running.follow(XA[:, :r], XA[:, 2 * r :])
 
 
 class OrthonormalRule(HebbianRule):
@@ -228,13 +245,17 @@ class OrthonormalRule(HebbianRule):
         self.G = move[2]
 
 
-def sweep(C, K, rates, decay, t, cap):
+# eta, floor and forms where no eigenvalues run along.
+NO_ESTIMATE = (0.0, 0.0, *2 * (3 * (np.empty((0, 0)),),))
+
+
+def sweep(C, K, rates, decay, t, cap, estimate=NO_ESTIMATE):
     """The steps of one block as A <- T A + D E': (T (r, r), D (r, b)), outputs Y (r, b)."""
     from ._numba import hebbian_sweep  # numba takes half a second to import
 
     b, r = C.shape
     T, D, Y = np.eye(r), np.zeros((r, b)), np.empty((r, b))
-    hebbian_sweep(C, K, rates.copy(), decay, t, cap, T, D, Y)
+    hebbian_sweep(C, K, rates.copy(), decay, t, cap, T, D, Y, *estimate)
     return (T, D), Y
 
 
