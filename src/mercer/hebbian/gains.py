@@ -109,7 +109,7 @@ class EigenvalueGain(DecayingGain):
     estimate : "outputs", "product" or "running", default="outputs"
         Eigenvalues by the sums of squared outputs of a pass; or by equation 13: once a pass, as
         the paper's text says, for one more product with the kernel matrix; or before every step, as
-        its Algorithm 1 lists it, for O(r n) operations a row and memory for A K'.
+        its Algorithm 1 lists it, for products of kernel rows with each other and memory for A K'.
     """
 
     estimate: str = field(default="outputs", kw_only=True)

@@ -17,12 +17,12 @@ from functools import cached_property, partial
 from math import isqrt
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.stats import chi2, mannwhitneyu
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
+from ..compute.linalg import solve_positive
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -264,10 +264,14 @@ def bisected(less: Callable[[float], bool], largest: float) -> float:
 
 def best_shares(H: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Shares a >= 0 of two corrections, of sum at most 1, with the least a'Ha - 2 g'a."""
-    size, surely = np.trace(H), 1e4
-    if not size > 0:
+    if not np.trace(H) > 0:
         return np.zeros(2)
-    # Non-negative least squares, with what is left of 1 as a third share.
-    L = np.linalg.cholesky(H / size + 1e-12 * np.eye(2))
-    A = np.vstack([np.column_stack([L.T, np.zeros(2)]), np.full(3, surely)])
-    return nnls(A, np.append(np.linalg.solve(L, g / size), surely))[0][:2]
+    square = H + 1e-12 * np.trace(H) * np.eye(2)
+    across = square[0, 0] - 2 * square[0, 1] + square[1, 1]
+    first = float(np.clip((square[1, 1] - square[0, 1] + g[0] - g[1]) / across, 0.0, 1.0))
+    alone = np.clip(g / np.maximum(np.diag(square), np.finfo(float).tiny), 0.0, 1.0)
+    choices = [np.zeros(2), alone * [1, 0], alone * [0, 1], np.array([first, 1 - first])]
+    inside = solve_positive(square, g[:, None])[:, 0]
+    if inside.min() >= 0 and inside.sum() <= 1:
+        choices.append(inside)
+    return min(choices, key=lambda a: float(a @ square @ a - 2 * g @ a))
