@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mercer
-from mercer import KernelPCA
+from mercer import KernelPCA, KernelPCASearch, PatchDenoiser
 from mercer.bases import BasisRecipe, Landmarks
 from mercer.estimators._checks import Interval, StrOptions, checks_of, one_of, rules
 from mercer.estimators._door import Door
@@ -245,3 +245,12 @@ def test_parts_that_users_wrote_may_name_their_parameters_as_they_like():
     X = np.random.default_rng(3).normal(size=(30, 4))
     values = KernelPCA(2, kernel=Worded()).fit(X).eigenvalues_
     np.testing.assert_allclose(values, KernelPCA(2).fit(X).eigenvalues_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model", [KernelPCASearch(noise=1e300), PatchDenoiser(noise=1e300)], ids=repr
+)
+def test_noise_whose_square_is_out_of_range(model):
+    """It was taken, and `denoise` raised OverflowError."""
+    with pytest.raises(ValueError, match="'noise' parameter of"):
+        model.fit(np.random.default_rng(0).random((12, 12)))

@@ -117,6 +117,8 @@ POSITIVE, NOT_NEGATIVE = Interval(Real, 0, None), Interval(Real, 0, None, closed
 FROM_0, AT_LEAST_1, FROM_2 = (Interval(Integral, k, None, closed="left") for k in range(3))
 SHARE, UNIT = Interval(Real, 0, 1), Interval(Real, 0, 1, closed="both")
 FADING, FINITE = Interval(Real, 0, 1, closed="right"), Interval(Real, None, None)
+# Noise whose square float64 holds.
+NOISE, NOISE_OR_0 = (Interval(Real, 0, 1e150, closed=ends) for ends in ("neither", "left"))
 AUTO, MEASURES = StrOptions({"auto"}), StrOptions({"auto", "median", "mean"})
 SEARCHES = StrOptions({"auto", "exact", "approximate"})
 #: A gamma for each column, numbers of rows.
@@ -206,7 +208,7 @@ OF_PARTS: dict[str, list[Any]] = {
         ("kind", [StrOptions({"orthogonal", "plain", "qmc"})]),
         ("margin", [NOT_NEGATIVE, StrOptions({"all"})]),
         ("method", [StrOptions({"accelerated", "block", "plain"})]),
-        ("noise", [Interval(Real, 0, 1e150), None]),
+        ("noise", [NOISE, None]),
         ("norm", [StrOptions({"score", "rkhs"})]),
         ("oversampling", [FROM_0]),
         ("Hebbian.oversampling", [FROM_0, None]),

@@ -22,7 +22,7 @@ from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
 from . import _checks
-from ._checks import AT_LEAST_1, FROM_2, NOT_NEGATIVE, POSITIVE, Count, Flag
+from ._checks import AT_LEAST_1, FROM_2, NOISE_OR_0, NOT_NEGATIVE, POSITIVE, Count, Flag
 from ._door import NO_MATRIX, Door, Fitted, all_or_nothing, kept
 from .kernel_pca import KernelPCA, PreimageName, SolverName
 
@@ -127,7 +127,7 @@ class PatchDenoiser(Door):
     gamma: Annotated[float | None, POSITIVE, None] = None
     n_components: Annotated[int | None, AT_LEAST_1, None] = None
     threshold: Annotated[float | None, NOT_NEGATIVE, None] = 2.7
-    noise: Annotated[float | None, NOT_NEGATIVE, None] = None
+    noise: Annotated[float | None, NOISE_OR_0, None] = None
     demean: Flag = True
     n_patches: Annotated[int | None, FROM_2, None] = None
     eigen_solver: SolverName | Solver = "auto"

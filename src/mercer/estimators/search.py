@@ -25,7 +25,7 @@ from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ..progress import PassBar
-from ._checks import AT_LEAST_1, POSITIVE, Several, StrOptions
+from ._checks import AT_LEAST_1, NOISE, POSITIVE, Several, StrOptions
 from ._door import NO_MATRIX, Door, Fitted, all_or_nothing, kept
 from ._inverse import check_dense
 from ._output import certificate_of
@@ -187,7 +187,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     kernel: Annotated[str | Kernel, NO_MATRIX, Kernel] = "rbf"
     _: KW_ONLY
-    noise: Annotated[Any, POSITIVE, StrOptions({"hidden"}), None] = None
+    noise: Annotated[Any, NOISE, StrOptions({"hidden"}), None] = None
     widths: Annotated[Any, Several(POSITIVE), None] = None
     n_components: Annotated[Any, AT_LEAST_1, Several(AT_LEAST_1), None] = None
     model: Annotated[Any, KernelPCA, None] = None
