@@ -550,7 +550,7 @@ def refused(problem, message, overflow):
         "No row can be a landmark": indefinite or not problem.X.any(),
         "have k(x, x) = 0": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
-        "ARPACK": True,
+        "eigen_solver='arpack'": True,
         "Landmarks: size": True,
         "fewer than n_samples": True,
         "at least as many rows": True,

@@ -92,7 +92,7 @@ def test_costs_grow_as_they_should():
 
 @pytest.mark.parametrize(("n", "method"), [(600, "dense"), (30_000, "krylov")])
 def test_more_components_than_columns_are_not_left_to_arpack(n, method):
-    """A linear kernel has no more than its columns; ARPACK looked for the others for ever."""
+    """A linear kernel has no more than its columns; Lanczos looked for the others for ever."""
     plan = exact_plan(Workload(n, 27, 50, 2 * GB, rank=27))
     assert plan.method.startswith(method)
     assert not plan.estimate("arpack, matrix formed").fits
@@ -113,7 +113,7 @@ def test_the_rank_of_polynomials_is_known(degree, d):
 
 @pytest.mark.parametrize("gamma", [0.01, 0.06])
 def test_arpack_gives_way_to_lapack_on_matrices_of_low_rank(gamma):
-    """Ten components of one column: most are rounding, and take ARPACK 20 times as long."""
+    """Ten components of one column: most are rounding, and take Lanczos 20 times as long."""
     rng = generator(7)
     X = rng.standard_normal((300, 1))[rng.integers(0, 300, 700)]
     for watch in (None, lambda state: None):

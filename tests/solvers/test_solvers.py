@@ -328,7 +328,7 @@ def test_arpack_says_what_it_cannot_do():
     A = DenseOperator(rotated(spectrum("flat", 60)))
     with pytest.raises(ValueError, match=r"fewer than n_samples=60.*Use eigen_solver='dense'"):
         Arpack().solve(A, 60, generator(17))
-    with pytest.raises(ValueError, match=r"ARPACK found \d+ of 5.*max_iter=1\. Raise max_iter"):
+    with pytest.raises(ValueError, match=r"arpack' found \d+ of 5.*max_iter=1\. Raise max_iter"):
         Arpack(max_iter=1).solve(A, 5, generator(17))
 
 

@@ -81,7 +81,7 @@ class KernelPCA(KernelModel):
 
     max_iter : int or None, default=None
         Passes over the kernel matrix at most; None is 100. Of ``"arpack"`` restarts, as in
-        scikit-learn. A fit that it ends before `tol` is reached warns; ARPACK raises.
+        scikit-learn. A fit that it ends before `tol` is reached warns; "arpack" raises.
 
     iterated_power : int or "auto", default="auto"
         Power iterations of ``eigen_solver="randomized"``.

@@ -86,7 +86,7 @@ class SpectralClustering(
         predicted to be faster than landmarks, else landmarks.
 
     eigen_solver : "auto", str or Solver, default="auto"
-        As in `mercer.KernelPCA`. Sparse graphs are left to ARPACK, on products
+        As in `mercer.KernelPCA`. Sparse graphs are left to Lanczos, on products
         with the graph. `mercer.hebbian.Hebbian` learns the eigenvectors from one row at a time;
         as it needs a positive semidefinite matrix, the diagonal of K stays.
 

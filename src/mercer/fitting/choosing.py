@@ -100,7 +100,7 @@ class Plan:
             return self
         chosen = self.chosen
         if self.left_to_us and isinstance(self.solver, solvers.Arpack):
-            # Cut short, ARPACK has no components to show.
+            # Cut short, Lanczos has no components to show.
             krylov = [e for e in self.estimates if e.method.startswith("krylov")]
             chosen = krylov[0] if krylov else replace(chosen, solver=solvers.Dense())
         plan = replace(self, chosen=chosen, left_to_us=False)

@@ -29,10 +29,10 @@ from .remainder import BLOCK, PAIR_STEP, PROBES, multiplies, pair_count, sample_
 # Double precision tiles and products against single ones.
 FULL_COST = 2.3
 # Seconds of a fit, of a pass and of a single product that no size explains.
-FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 1.2e-5
-# Single products of ARPACK: a few, and so many a component. Spectra that decay take two thirds of
+FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 1.5e-5
+# Single products of Lanczos: a few, and so many a component. Spectra that decay take two thirds of
 # that where many are wanted, flat ones up to twice, and those of random sparse rows ten times.
-ARPACK_PRODUCTS, ARPACK_EACH = 36, 4.0
+LANCZOS_PRODUCTS, LANCZOS_EACH = 32, 2.1
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
 # components: to residual 1e-6, and the further ones down to 1e-9.
 DRAFT_PASSES, CORRECTION_PASSES = 6, 5
@@ -194,15 +194,14 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
     # Vectors with their products and a copy, and a factor in single precision.
-    room = 24 * n * max(FORMED_SIZE, 4 * r + 20) + (
-        4 * n * n if r >= MANY and n <= MANY_ROWS else 0
-    )
+    factored = r >= MANY and n <= MANY_ROWS
+    room = 24 * n * max(FORMED_SIZE, 4 * r + 20) + 4 * n * n * factored
     size, vectors = size + room, vectors + room
-    # A core reads a matrix of up to 36 MB from its cache, at twice the speed of memory.
-    read = speeds.read * (0.5 if 8 * n * n < 36e6 else 1.0)
-    # ARPACK keeps its vectors, twice as many as asked for, orthogonal after every product.
-    each = PRODUCT_SECONDS + n * n * read + 2e-9 * n * max(r, 10)
-    count = ARPACK_PRODUCTS + ARPACK_EACH * r
+    # A core reads a matrix of up to 36 MB from its cache, at four times the speed of memory.
+    read = speeds.read * (0.25 if 8 * n * n < 36e6 else 1.0)
+    # Every vector is made orthogonal to all before it.
+    count = LANCZOS_PRODUCTS + LANCZOS_EACH * r
+    each = PRODUCT_SECONDS + n * n * read + 3e-10 * n * count
     # Of a matrix of lower rank single vectors find the other components by rounding alone.
     few, note = 4 * r < n and r <= (work.rank or n), "few components of few rows"
     if not few:
@@ -213,7 +212,7 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     restarts = 1 + int(most / max(1, lanczos_size(n, r) - r))
     solver = Arpack(restarts, form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
-    name, seconds = "arpack, matrix formed", seconds + count * each
+    name, seconds = "arpack, matrix formed", seconds + count * each + 7e-12 * n**3 * factored
     return Estimate(name, solver, n * n / 2, size, seconds, fits, note, vectors=vectors)
 
 
@@ -228,7 +227,7 @@ def products(work: Workload, speeds: Speeds) -> Estimate:
         copied, entry = min(copied // 3, work.memory // 2), ROW_ENTRY_SECONDS
     size = vectors + copied + 8 * d * (work.threads + 2)
     each = PRODUCT_SECONDS + 2 * work.entries * entry / work.threads + 2e-9 * n * kept / 2
-    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
+    seconds = FIT_SECONDS + (LANCZOS_PRODUCTS + LANCZOS_EACH * r) * each
     few = 4 * r < n and r <= (work.rank or n)
     note = "no kernel values" if few else "too many components for a Krylov method"
     solver, fits = Arpack(form=False, to_rounding=True), few and size <= work.memory

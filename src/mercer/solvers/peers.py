@@ -186,8 +186,7 @@ class Arpack(base.Solver):
         missed, before, looked, likely = r, np.inf, False, None
         for _ in range(r + 2):
             fixed, k = U.shape[1], min(missed, n - U.shape[1])
-            Q, AQ, T = lanczos(product, U, AU, k, size, goal, most, rng)
-            ritz, Y = base.small_eigh(T)
+            Q, AQ, T, ritz, Y = lanczos(product, U, AU, k, size, goal, most, rng)
             top, first = float(np.max(np.abs(ritz))), slice(r + SPARE)
             # Of what was searched for last, some may not have converged.
             U, AU = Q @ Y[:, first], AQ @ Y[:, first]
@@ -197,7 +196,7 @@ class Arpack(base.Solver):
             least, missed = float(np.min(values, initial=top)), r - values.size
             if missed and (self.max_iter is not None or values.size <= fixed):
                 raise base.NoConvergence(
-                    f"ARPACK found {values.size} of {r} components within "
+                    f"eigen_solver='arpack' found {values.size} of {r} components within "
                     f"max_iter={self.max_iter or RESTARTS}. Raise max_iter or tol, or use "
                     "eigen_solver='krylov'."
                 )
@@ -229,7 +228,9 @@ class Arpack(base.Solver):
         else:  # every round found another one
             missed = 1
         if values.size < r:
-            raise base.NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
+            raise base.NoConvergence(
+                f"eigen_solver='arpack' found {values.size} of {r} components. Use 'krylov'."
+            )
         seen = replace(evidence_beside(values, U, AU, rest), likely=likely)
         residuals = base.column_norms(AU - U * values)
         searched = formed and not operator.definite
@@ -250,43 +251,51 @@ def lanczos_size(n: int, k: int) -> int:
 
 
 def lanczos(product, Q, AQ, k: int, size: int, goal: float, most: int, rng) -> tuple:
-    """Q, A Q and Q'AQ with vectors added that hold k leading eigenvectors of A orthogonal to Q.
+    """Q with vectors added that hold k leading eigenvectors of A orthogonal to it.
 
     Every vector is kept, and orthogonal to all others, until `size` are added: then the leading
     Ritz vectors of these stay (thick restarts, Wu & Simon 2000). It ends after `most` products, or
-    with residuals of `goal` as a share of their eigenvalues.
+    with residuals of `goal` as a share of their eigenvalues. Also gives A Q, Q'AQ, and the
+    eigenvalues and vectors of this.
     """
     n, fixed = Q.shape
     size = min(n, fixed + size)
     basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
     basis[:, :fixed], products[:, :fixed], T = Q, AQ, np.zeros((size, size))
     T[:fixed, :fixed] = Q.T @ AQ
-    last, check, before = fixed, fixed + max(20, 3 * k // 2 + 10), None
-    v = away_from(Q, rng.uniform(-1, 1, n), rng)
+    last, check, before, is_first = fixed, min(fixed + 2 * k + 20, size), None, True
+    v, beta = away_from(Q, rng.uniform(-1, 1, n), rng), 0.0
     while True:
-        Q, AQ = basis[:, : last + 1], products[:, : last + 1]
-        basis[:, last] = v
-        products[:, last] = w = product(v)
-        T[: last + 1, last] = T[last, : last + 1] = h = w @ Q
+        Q = basis[:, : last + 1]
+        basis[:, last], w = v, product(v)
+        products[:, last] = w
+        if is_first:
+            T[: last + 1, last] = T[last, : last + 1] = h = w @ Q
+            w, is_first = w - Q @ h, False
+        else:
+            # All other entries are zero but for rounding, which `away_from` mends.
+            T[last, last] = alpha = float(w @ v)
+            T[last - 1, last] = T[last, last - 1] = beta
+            w = w - alpha * v - beta * basis[:, last - 1]
         last, most = last + 1, most - 1
         if last < n:
-            v = away_from(Q, w - Q @ h, rng)
+            v = away_from(Q, w, rng)
+            beta = float(w @ v)
         if last not in (check, size) and most > 0:
             continue
         values, Y = base.small_eigh(T[fixed:last, fixed:last])
         ends = np.abs(values[:k])
         allowed = np.maximum(goal * ends, np.finfo(float).eps * np.max(np.abs(values)))
-        over = float(np.max(abs(w @ v) * np.abs(Y[-1, :k]) / np.maximum(allowed, TINY)))
+        over = float(np.max(abs(beta) * np.abs(Y[-1, :k]) / np.maximum(allowed, TINY)))
         if last == n or over <= 1 or most <= 0:
-            return Q, AQ, T[:last, :last]
-        # Residuals fall by about the same share each step.
-        step = max(6, last // 8)
-        if before is not None and over < before[1]:
-            falling = (last - before[0]) / np.log(before[1] / over)
-            step = int(min(max(falling * np.log(over), 1), step))
+            T = T[:last, :last]
+            return Q, products[:, :last], T, *((values, Y) if not fixed else base.small_eigh(T))
+        # Residuals fall by about the same share each step, at first by some guess.
+        fall = 1.5 if before is None else np.log(before[1] / over) / (last - before[0])
+        step = int(np.clip(np.log(over) / max(fall, 1e-3), 1, max(6, last // 8)))
         before = last, over
         if last == size:
-            kept, before = k + (size - fixed - k) // 3, None
+            kept, before, is_first = k + (size - fixed - k) // 3, None, True
             new = slice(fixed, fixed + kept)
             basis[:, new] = basis[:, fixed:last] @ Y[:, :kept]
             products[:, new] = products[:, fixed:last] @ Y[:, :kept]
@@ -346,7 +355,7 @@ def likely_rest(Q, V, AV, norm: float, failure: float) -> float:
     low, high = least, least + norm
     while likely(high):
         low, high = high, least + 2 * (high - least)
-    for _ in range(40):
+    for _ in range(20):
         middle = (low + high) / 2
         low, high = (middle, high) if likely(middle) else (low, middle)
     return high + ROUNDED * norm
