@@ -42,23 +42,32 @@ class Combination(CompositeKernel):
 
     def entry_size(self, X: Array) -> float:
         """The same arithmetic on bounds of the parts' values."""
-        if self.definite:
-            return 0.0
+        return 0.0 if self.definite else self._bound(X)
+
+    def _bound(self, X: Array) -> float:
         rows = self.selected(X)
         with np.errstate(over="ignore"):
-            bounds = [np.array([base.largest_value(part, rows)]) for part in self.parts()]
+            bounds = [
+                np.array([max(float(abs(part.diag(rows)).max()), part.entry_size(rows))])
+                for part in self.parts()
+            ]
             return float(self.combined(bounds)[0])
 
     def spread(self, X: Array) -> float:
         """Spread of the worst part or of all together; inf if values overflow single precision."""
         parts = super().spread(X)
-        return parts if parts == np.inf else max(parts, base.Kernel.spread(self, X))
+        if parts == np.inf or not 1e-25 < self._bound(X) < 1e30:
+            return np.inf
+        return max(parts, base.centering_spread(self, X))
 
     def check(self, X: Array) -> None:
         """Raise ValueError if a part or a parameter cannot be used, or values overflow float64."""
         super().check(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            base.check_values(self, np.array([base.largest_value(self, X)]) * X.shape[0] * 1e3)
+        if not self._bound(X) * X.shape[0] < 1e305:
+            raise ValueError(
+                f"{self!r} gives values that are not finite on these data. Scale the data, "
+                "X / np.abs(X).max(), or change the kernel's parameters."
+            )
 
 
 class CombinedPairs(base.Pairs):
@@ -101,11 +110,6 @@ class Several(Combination):
 
     def __init__(self, kernels: Any):
         self.kernels = kernels
-
-    @classmethod
-    def of(cls, *parts: Any) -> Any:
-        """The combination of these, whose own parts it takes over if they are of this kind."""
-        return cls([k for part in parts for k in (part.kernels if type(part) is cls else [part])])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The kernels, and with `deep` each of them and its parameters by its number."""

@@ -134,7 +134,10 @@ class Kernel(BaseEstimator, ABC):
     def __add__(self, other: Any) -> Any:
         from .algebra import Sum
 
-        return Sum.of(self, other) if isinstance(other, Kernel) else NotImplemented
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        terms = [list(one.kernels) if type(one) is Sum else [one] for one in (self, other)]
+        return Sum(terms[0] + terms[1])
 
     def __radd__(self, other: Any) -> Any:
         """So that `sum` adds kernels up, which starts with 0."""
@@ -145,7 +148,10 @@ class Kernel(BaseEstimator, ABC):
 
         if isinstance(other, Real):
             return Scaled(self, float(other))
-        return Product.of(self, other) if isinstance(other, Kernel) else NotImplemented
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        factors = [list(one.kernels) if type(one) is Product else [one] for one in (self, other)]
+        return Product(factors[0] + factors[1])
 
     __rmul__ = __mul__
 
@@ -227,10 +233,8 @@ class Kernel(BaseEstimator, ABC):
         return d if self.is_inner_product else None
 
     def spread(self, X: Array) -> float:
-        """Factor by which canceling terms magnify rounding; inf where float32 overflows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            inside = fits_single(X) and 1e-25 < largest_value(self, X) < 1e30
-        return centering_spread(self, X) if inside else np.inf
+        """Factor by which canceling terms magnify rounding in float32; inf if X overflows it."""
+        return centering_spread(self, X) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
         """Rounding of k(x, z) in double precision, in units of d eps sqrt(k(x, x) k(z, z))."""
@@ -415,33 +419,53 @@ class FactoredKernel(Kernel):
         return T
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        return FactoredPairs(self, X, Z, dtype)
+        return FactoredPairs(self, X, Z, dtype, store)
 
     def slopes(self, X: Array, Z: Array) -> Array:
         """f' at the inner products of X and Z, (n, m)."""
-        pairs = FactoredPairs(self, X, Z, X.dtype, self.slope)
+        pairs = FactoredPairs(self, X, Z, X.dtype, 0, self.slope)
         out = array_namespace(X).empty(pairs.shape, dtype=X.dtype, **arrays.placement_of(X))
         return pairs.tile(slice(0, pairs.shape[0]), slice(0, pairs.shape[1]), out)
 
 
 class FactoredPairs(Pairs):
-    """Tiles f(left(x) . right(z)): rows are prepared again for each, a few percent of its time."""
+    """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
 
-    def __init__(self, kernel, X, Z, dtype, finish=None):
+    def __init__(self, kernel, X, Z, dtype, store, finish=None):
         super().__init__(kernel, X, Z, dtype)
         self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
-        self.row_floats = 4 * (X.shape[1] + kernel.extra_columns)
+        self._left: Any = None
+        self._right: Any = None
+        m, width = self.shape[1], X.shape[1] + kernel.extra_columns
+        self.row_floats = 4 * width
+        # Columns of the matrix are used with many rows each; rows of a wide matrix only once.
+        largest = self.itemsize * width * m * (2 if self.symmetric else 1)
+        if largest <= store and not is_sparse(self.X):
+            xp = array_namespace(self.Z)
+            rows = xp.empty((m, width), dtype=self.dtype, **arrays.placement_of(self.Z))
+            for start in range(0, m, EMBED_ROWS):
+                block = slice(start, min(start + EMBED_ROWS, m))
+                rows[block] = kernel.embed(rows_of(self.Z, block, self.dtype, self.origin))
+            self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
+            copies = 2 if self.symmetric and self._right is not rows else 1
+            self.kept_bytes = copies * self.itemsize * width * m
 
     def tile(self, i, j, out):
         kernel = self.kernel
-        with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
+        if self._left is None:
             left = kernel.embed(rows_of(self.X, i, self.dtype, self.origin))
-            right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
-            # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
-            if left.shape[0] < right.shape[0]:
-                left = kernel.turn(left)
+        else:
+            left = self._left[i]
+        with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
+            if self._right is not None:
+                right = self._right[j]
             else:
-                right = kernel.turn(right)
+                right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
+                # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
+                if left.shape[0] < right.shape[0]:
+                    left = kernel.turn(left)
+                else:
+                    right = kernel.turn(right)
             if is_sparse(left):
                 T = out
                 T[...] = (left @ right.T).toarray()
@@ -457,6 +481,14 @@ class FactoredPairs(Pairs):
         fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
         rows = 4 * side * (fullest + self.kernel.extra_columns) * (self.itemsize + 8)
         return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
+
+    def of_rows(self, index):
+        """The same matrix for only some of its rows; prepared rows are shared."""
+        subset = copy(self)
+        subset.X, subset.symmetric, subset.prepared = self.X[index], False, {}
+        subset.shape = (subset.X.shape[0], self.shape[1])
+        subset._left = None if self._left is None else self._left[index]
+        return subset
 
 
 def rows_of(X, block, dtype, origin=None):
@@ -540,11 +572,6 @@ def largest_entry(X) -> float:
     """max |x_k| over all rows."""
     ends = (max(float(block.max()), -float(block.min())) for block in arrays.blocks_of(X))
     return max(ends, default=0.0)
-
-
-def largest_value(kernel: Kernel, X: Array) -> float:
-    """A bound on |k(x, z)| for all rows."""
-    return max(float(abs(kernel.diag(X)).max()), kernel.entry_size(X))
 
 
 def check_range(rows, who: str) -> None:
@@ -639,12 +666,10 @@ def weighted_sums(C, W, Z):
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
 
 
-def check_values(
-    kernel: Kernel, *values: Array, on="these data", what="the data, X / np.abs(X).max(),"
-) -> None:
+def check_values(kernel: Kernel, *values: Array, on: str = "these data", what="the data") -> None:
     """Raise ValueError unless these sums or products of a kernel's values are finite."""
     if not all(bool(array_namespace(A).isfinite(A).all()) for A in values):
         raise ValueError(
-            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or "
-            "change the kernel's parameters."
+            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
+            "kernel's parameters."
         )

@@ -290,7 +290,7 @@ class Hollow(CompositeKernel):
         return None if inner is None else replace(inner, hollow=True)
 
     def entry_size(self, X: Array) -> float:
-        return base.largest_value(self.kernel, X)
+        return max(float(abs(self.kernel.diag(X)).max()), self.kernel.entry_size(X))
 
 
 class HollowPairs(base.Pairs):

@@ -63,7 +63,9 @@ class DotProductKernel(base.FactoredKernel):
     def spread(self, X: Array) -> float:
         """Magnification by centering; inf if sums over many entries would overflow float32."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return super().spread(X) if self.argument(X) < 1e30 else np.inf
+            largest = float(abs(self.diag(X)).max())
+            inside = 1e-25 < largest < 1e30 and self.argument(X) < 1e30
+            return base.centering_spread(self, X) if inside else np.inf
 
     def argument(self, X: Array) -> float:
         """The largest gamma |x|^2."""

@@ -65,7 +65,15 @@ class Callable(DirectKernel):
         super().check(X)
         check_signature(self.function, self.params)
         rows = single_rows(X[np.linspace(0, X.shape[0] - 1, min(8, X.shape[0])).astype(int)])
-        check_symmetric(self._values(rows, rows), self.function)
+        K = self._values(rows, rows)
+        gap = np.abs(K - K.T)
+        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        if gap[i, j] > 1e-5 * np.abs(K).max():  # less may be rounding
+            raise ValueError(
+                f"The kernel {name_of(self.function)} is not symmetric: k(x, z) = {K[i, j]:.6g} "
+                f"and k(z, x) = {K[j, i]:.6g} for two rows of the data. Take "
+                "(k(x, z) + k(z, x)) / 2, or a product such as f(x) * f(z)."
+            )
 
     def _values(self, left, right) -> np.ndarray:
         """k(x, z) for all pairs of rows; raises ValueError unless all are finite numbers."""
@@ -268,7 +276,12 @@ class BlockFunction(DirectKernel):
     def check(self, X: Array) -> None:
         """Raise ValueError unless a block of some objects of X is symmetric."""
         X = X[np.linspace(0, X.shape[0] - 1, min(4, X.shape[0])).astype(int)]
-        check_symmetric(self(X), self.function)
+        K = self(X)
+        if np.abs(K - K.T).max() > 1e-5 * np.abs(K).max():
+            raise ValueError(
+                f"The kernel {name_of(self.function)} is not symmetric on objects of the data. "
+                "Take (k(A, B) + k(B, A).T) / 2."
+            )
 
     def _block(self, A: Any, B: Any) -> np.ndarray:
         """The function's values; ValueError unless they are finite numbers of the right shape."""
@@ -328,19 +341,6 @@ def name_of(function) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def check_symmetric(K: np.ndarray, function: Any) -> None:
-    """Raise ValueError unless a function's values for some of the data are symmetric."""
-    gap = np.abs(K - K.T)
-    i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
-    if gap[i, j] > 1e-5 * np.abs(K).max():  # less may be rounding
-        raise ValueError(
-            f"The kernel {name_of(function)} is not symmetric: k(x, z) = {K[i, j]:.6g} and "
-            f"k(z, x) = {K[j, i]:.6g} for two rows or objects of the data. Take "
-            "(k(x, z) + k(z, x)) / 2, of blocks (k(A, B) + k(B, A).T) / 2, or a product such as "
-            "f(x) * f(z)."
-        )
-
-
 def check_signature(function, params) -> None:
     """Raise ValueError unless a function can be called with two rows and its parameters."""
     try:
@@ -358,15 +358,21 @@ def check_signature(function, params) -> None:
 
 def finite_number(value, what: str) -> float:
     """A value as a float; raises ValueError that says what a user's function returned."""
-    shape = tuple(getattr(value, "shape", ()))
-    returned = f"{value!r:.40} of type {type(value).__name__}" + f" and shape {shape}" * bool(shape)
+    shape = () if isinstance(value, list | tuple) else np.shape(value)
+    returned = f"{value!r:.40} of type {type(value).__name__}"
+    if shape:
+        returned = f"an array of shape {tuple(shape)}"
+    if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):
+        raise ValueError(
+            f"{what} returned {returned} for two rows, and one number is expected. Write it "
+            "for two single rows; blocks are for a class of kernels, or for dissimilarity=."
+        )
     try:
-        number = float(np.asarray(value).item() if shape else value)
+        number = float(np.asarray(value).item()) if shape else float(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{what} returned {returned} for two rows, and one real number is expected. Write it "
-            "for two single rows, such that every path returns one; blocks are for a class of "
-            "kernels, or for dissimilarity=."
+            f"{what} returned {returned} for two rows, and one real number is expected. "
+            "Write the function such that every path returns one."
         ) from error
     if not np.isfinite(number):
         raise ValueError(
