@@ -236,8 +236,8 @@ def test_a_checkpoint_of_other_weights_is_not_taken(tmp_path):
         (np.r_[-1.0, np.ones(19)], "Negative values in sample_weight"),
         (np.r_[np.nan, np.ones(19)], "NaN"),
         (np.r_[np.inf, np.ones(19)], "infinity"),
-        (np.ones((20, 1)), "a number for each row"),
-        (["a"] * 20, "a number for each row"),
+        (np.ones((20, 1)), "a number for each of"),
+        (["a"] * 20, "a number for each of"),
         (np.r_[1.0, np.zeros(19)], "Only 1 of 20 values"),
         (0.0, "Only 0 of 20 values"),
     ],
@@ -310,7 +310,7 @@ def test_streams(way):
     np.testing.assert_array_equal(found.eigenvalues_, before)
     batches = StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w)
     np.testing.assert_allclose(batches.eigenvalues_, whole.eigenvalues_, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"expected \(\d+,\): a number for each"):
+    with pytest.raises(ValueError, match=r"expected \(\d+,\), a number for each"):
         StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w[1:])
     with pytest.raises(ValueError, match="no row to begin with"):
         StreamingKernelPCA(**settings).partial_fit(X[:5], sample_weight=np.zeros(5))

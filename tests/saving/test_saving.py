@@ -531,7 +531,7 @@ def test_streams_of_any_size_come_back(factor, tmp_path):
 
 
 def test_directions_that_no_memory_holds():
-    with pytest.raises(ValueError, match="and memory allows"):
+    with pytest.raises(ValueError, match="cannot hold the kernel between"):
         HebbianKernelPCA(2, oversampling=2**62).partial_fit(X)
 
 

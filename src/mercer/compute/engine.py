@@ -214,7 +214,8 @@ class TiledEngine:
         (n, m), b, symmetric = pairs.shape, V.shape[1], pairs.symmetric
         side, threads = self.tiling(pairs)
         V, store = self.asarray(V, pairs.dtype), store or TileStore()
-        blocks = row_blocks(n, self._block_rows(pairs, side, threads))
+        height = self._block_rows(pairs, side, threads)
+        blocks = row_blocks(n, height)
         across = blocks if symmetric else row_blocks(m, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(symmetric * i, len(across))]
         total, turns = self.zeros((n, b)), Turns()
@@ -230,7 +231,8 @@ class TiledEngine:
                 sums[rows] += numbers
 
         def work(tiles):
-            scratch = self.empty((min(side, n), min(side, m)), pairs.dtype)
+            size = min(height, n), min(height if symmetric else side, m)
+            scratch = self.empty(size, pairs.dtype)
             for i, j in tiles:
                 rows, columns = blocks[i], across[j]
                 T = store.tiles.get((i, j))

@@ -9,7 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import Array, is_sparse, make_engine, parse_bytes, restore, to_numpy, too_little
+from ..compute import (
+    Array,
+    format_bytes,
+    is_sparse,
+    make_engine,
+    parse_bytes,
+    restore,
+    to_numpy,
+    too_little,
+)
 from ..compute.arrays import is_on_device
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import Plan, warn_of_width, warn_unconverged, width_rows
@@ -291,10 +300,13 @@ class SpectralInput(Door):
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
             what = f"a graph of {k:,} neighbors of {n:,} rows"
-            over = too_little(engine.memory, need, what, f"Give n_neighbors={max(most, 1)}. ")
             if k == self.n_neighbors or not most:
-                raise over
-            tell(f"{most:,} neighbors are used: {over}")
+                advice = f"Give n_neighbors={max(most, 1)}. "
+                raise too_little(engine.memory, need, what, advice)
+            tell(
+                f"{most:,} neighbors are used: memory={format_bytes(engine.memory)} cannot hold "
+                f"{what}. For all of them, raise memory to {need}."
+            )
         if given:
             self.graph_ = NeighborGraph.of(nearest_given(X, min(k, most)), local)
         else:

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import bases, solvers
 from .._tables import counted, html_table, text_table
 from ..bases.fourier import MOST_COLUMNS, row_range
-from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
+from ..compute import TiledEngine, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.linalg import times_few
 from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
@@ -314,7 +314,8 @@ def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
     V, S = np.ones((n, columns), np.float32), np.random.default_rng(0).random((size, size))
 
     def work():
-        times_few(kernel(X, dtype=np.float32), V)
+        K = kernel(X, dtype=np.float32)
+        times_few(K, on_device_of(V, K))
         eigh(S, subset_by_index=(size - 1, size - 1))
 
     with engine.single_blas():

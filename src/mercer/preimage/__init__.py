@@ -21,7 +21,7 @@ Noise shrinks scores, whatever the method: `Compensation` undoes that for Gaussi
 
 from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
 from ..kernels import RBF, Linear
-from .base import FittedPreimage, Preimage, Preimages
+from .base import Preimage, Preimages
 from .distance import DistanceMDS
 from .fixed_point import FixedPoint
 from .noise import Compensation
@@ -54,7 +54,6 @@ __all__ = [
     "PREIMAGES",
     "Compensation",
     "DistanceMDS",
-    "FittedPreimage",
     "FixedPoint",
     "KernelRidge",
     "Preimage",
