@@ -24,7 +24,7 @@ CLEAR = 3.0
 # Residual, as a share of the first eigenvalue, below which a lower tol proves no more.
 RESOLVED = 1e-9
 # Residuals, as a share of the first eigenvalue, that make upper ends narrow enough by themselves.
-ROUNDED = 1e-13
+ROUNDED = 3e-12
 # Leading parts of a basis, at most, from each of which upper ends are computed.
 PARTS = 4
 

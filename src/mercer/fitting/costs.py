@@ -195,7 +195,7 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     size, vectors, seconds = formed(work, speeds)
     # Vectors with their products and a copy, and a factor in single precision.
     factored = r >= MANY and n <= MANY_ROWS
-    room = 24 * n * max(FORMED_SIZE, 4 * r + 20) + 4 * n * n * factored
+    room = 24 * n * max(FORMED_SIZE, 3 * r + 24) + 4 * n * n * factored
     size, vectors = size + room, vectors + room
     # A core reads a matrix of up to 36 MB from its cache, at four times the speed of memory.
     read = speeds.read * (0.25 if 8 * n * n < 36e6 else 1.0)

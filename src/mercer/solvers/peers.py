@@ -1,5 +1,6 @@
 """LAPACK on the matrix of an operator, and Lanczos on its products, one vector at a time."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ APART, ALIKE = 0.04, 1e-9
 # Restarts after which Lanczos starts anew beside the converged pairs.
 RESTARTS = 300
 # Vectors, at the least, that it keeps before it restarts where the matrix is formed.
-FORMED_SIZE = 72
+FORMED_SIZE = 36
 # Rounding of a sum of all entries or their squares, as a share of it.
 SUM_ROUNDED = 1e-12
 TINY = np.finfo(float).tiny
@@ -178,7 +179,7 @@ class Arpack(base.Solver):
             return to_numpy(operator @ operator.vectors(v.reshape(-1, 1))).ravel()
 
         goal = CLOSE if self.to_rounding else max(tol, CLOSE)
-        size = max(FORMED_SIZE, 4 * r + 20) if formed else lanczos_size(n, r)
+        size = max(FORMED_SIZE, 3 * r + 24) if formed else lanczos_size(n, r)
         most = (self.max_iter or RESTARTS) * (lanczos_size(n, r) - r)
         factored = formed and n <= (MANY_ROWS if r >= MANY else FEW_ROWS)
         total = float(A.diagonal().sum()) if formed else np.inf
@@ -216,6 +217,8 @@ class Arpack(base.Solver):
             V, AV = probes(product, Q, PROBES, rng)
             gamma = likely_rest(Q, V, AV, top, base.FAILURE / (r + 2))
             likely = rest_beside(ritz[others], RR, gamma, least)
+            if likely <= alike:
+                break
             beyond = least + max(goal, MISSED) * top
             W = V.T @ AQ
             wider = np.linalg.eigvalsh(np.block([[T, W.T], [W, V.T @ AV]]))
@@ -263,7 +266,7 @@ def lanczos(product, Q, AQ, k: int, size: int, goal: float, most: int, rng) -> t
     basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
     basis[:, :fixed], products[:, :fixed], T = Q, AQ, np.zeros((size, size))
     T[:fixed, :fixed] = Q.T @ AQ
-    last, check, before, is_first = fixed, min(fixed + 2 * k + 20, size), None, True
+    last, check, before, is_first = fixed, min(fixed + 2 * k + 14, size), None, True
     v, beta = away_from(Q, rng.uniform(-1, 1, n), rng), 0.0
     while True:
         Q = basis[:, : last + 1]
@@ -273,20 +276,22 @@ def lanczos(product, Q, AQ, k: int, size: int, goal: float, most: int, rng) -> t
             T[: last + 1, last] = T[last, : last + 1] = h = w @ Q
             w, is_first = w - Q @ h, False
         else:
-            # All other entries are zero but for rounding, which `away_from` mends.
-            T[last, last] = alpha = float(w @ v)
+            # All other entries are zero but for rounding, which is taken off below.
+            T[last, last] = alpha = w @ v
             T[last - 1, last] = T[last, last - 1] = beta
-            w = w - alpha * v - beta * basis[:, last - 1]
+            w = w - basis[:, last - 1 : last + 1] @ np.array([beta, alpha])
         last, most = last + 1, most - 1
         if last < n:
-            v = away_from(Q, w, rng)
-            beta = float(w @ v)
+            rounding = w @ Q
+            w = w - Q @ rounding
+            beta = math.sqrt(w @ w)
+            v = w / beta if beta > 2 * math.sqrt(rounding @ rounding) else away_from(Q, w, rng)
         if last not in (check, size) and most > 0:
             continue
         values, Y = base.small_eigh(T[fixed:last, fixed:last])
         ends = np.abs(values[:k])
         allowed = np.maximum(goal * ends, np.finfo(float).eps * np.max(np.abs(values)))
-        over = float(np.max(abs(beta) * np.abs(Y[-1, :k]) / np.maximum(allowed, TINY)))
+        over = float(np.max(beta * np.abs(Y[-1, :k]) / np.maximum(allowed, TINY)))
         if last == n or over <= 1 or most <= 0:
             T = T[:last, :last]
             return Q, products[:, :last], T, *((values, Y) if not fixed else base.small_eigh(T))
@@ -352,12 +357,13 @@ def likely_rest(Q, V, AV, norm: float, failure: float) -> float:
                 return False
         return True
 
-    low, high = least, least + norm
-    while likely(high):
-        low, high = high, least + 2 * (high - least)
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if likely(middle) else (low, middle)
+    low, step = least, max(least / 8, norm / 1024)
+    while likely(low + step):
+        low, step = low + step, 2 * step
+    for _ in range(7):
+        step = step / 2
+        low += step * likely(low + step)
+    high = low + step
     return high + ROUNDED * norm
 
 
@@ -383,7 +389,7 @@ def rest_beside(ritz, RR, gamma: float, least: float) -> float:
     """
     low = max(gamma, float(np.max(ritz, initial=gamma)))
     bound = low + max(float(np.trace(RR)), 0.0) ** 0.5
-    for share in (0.5, 0.1, 0.02) if low < least else ():
+    for share in (0.5, 0.1) if low < least else ():
         mu = low + share * (least - low)
         above = float(np.max(np.linalg.eigvalsh(np.diag(ritz) + RR / (mu - gamma)), initial=gamma))
         bound = min(bound, max(mu, above))
