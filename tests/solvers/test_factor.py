@@ -1,4 +1,4 @@
-"""A Cholesky factor says that no component was missed: never where one was."""
+"""A basis, a Cholesky factor or probes say that no component was missed: never where one was."""
 
 import numpy as np
 import pytest
@@ -62,8 +62,38 @@ def test_components_of_drawn_spectra_are_true_and_all_proven_of_definite_ones(n)
         assert stated.n_proven == r or not operator.definite, seed
 
 
-@pytest.mark.parametrize(("n", "r"), [(1000, 12), (1000, 50), (60, 2), (150, 8), (250, 1)])
-def test_all_components_of_exact_fits_are_proven(n, r):
-    X = np.random.default_rng(r).standard_normal((n, 10)) / np.sqrt(1 + np.arange(10) / 4)
+def test_ends_by_the_basis_or_by_probes_are_true():
+    """Of matrices too large for a factor: the basis of Lanczos proves, else a random start does."""
+    proven = 0
+    for draw in range(16):
+        rng = np.random.default_rng([draw, 5])
+        n, r = int(rng.integers(360, 520)), int(rng.integers(1, 10))
+        values, _, A = drawn_matrix(rng, n)
+        unit = float(values[0])
+        operator = DenseOperator(A / unit)
+        operator.definite = bool(values[-1] >= 0)
+        true = np.linalg.eigvalsh(A / unit)[::-1][:r]
+        pairs = Arpack(form=True, to_rounding=True).solve(operator, r, rng)
+        slack = 4 * n * np.finfo(float).eps
+        rounding = (Rounding(slack, slack, slack**0.5, slack),)
+        stated = certify(pairs, n, float(np.trace(A)) / unit, rounding, definite=operator.definite)
+        upper = stated.eigenvalue_upper if stated.confidence is None else stated.likely_upper
+        assert (stated.eigenvalue_lower <= true + slack).all(), draw
+        assert (upper >= true - slack).all(), draw
+        assert (stated.eigenvalue_upper >= true - slack).all(), draw
+        if pairs.converged:
+            assert np.max(np.abs(pairs.values - true)) <= 2e-6, draw
+        proven += stated.n_proven == r
+    assert proven >= 4
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "r"),
+    [(1000, 10, 12), (1000, 10, 50), (60, 10, 2), (150, 10, 8), (250, 10, 1), (500, 100, 8)]
+    + [(500, 10, 2), (800, 60, 3), (1500, 100, 8), (1500, 10, 2)],
+)
+def test_all_components_of_exact_fits_are_proven(n, d, r):
+    X = np.random.default_rng(r).standard_normal((n, d)) / np.sqrt(1 + np.arange(d) / 4)
     model = KernelPCA(r, kernel="rbf", eigen_solver="arpack", random_state=0).fit(X)
     assert model.certificate_.n_proven == r
+    assert model.certificate_.confidence in (None, 1 - 1e-6)

@@ -91,8 +91,8 @@ class Certificate:
         Probability at which the likely intervals hold, all of them at once; None where there are
         none.
     likely_lower, likely_upper : arrays of shape (r,) or None
-        Narrower intervals for landmarks, random features, streams and products of sparse rows:
-        from products with the kernel matrix and random vectors, or judged on a sample of the rows.
+        Narrower intervals for landmarks, random features, streams, and exact fits whose eigenvalues
+        fall slowly: from products with random vectors, or judged on a sample of the rows.
         With ``confidence == 1`` they are certain.
     """
 
