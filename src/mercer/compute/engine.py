@@ -183,10 +183,10 @@ class TiledEngine:
         """
         few = pairs.shape[0] * pairs.shape[1] <= ALONE
         for share in (4, 1):
-            for threads in (1,) if few else dict.fromkeys((self.threads, 1)):
+            for threads in dict.fromkeys((self.threads, 1)):
                 for side in self.sides:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
-                        return side, threads
+                        return side, 1 if few else threads
         least = pairs.tile_bytes(self.sides[-1])
         raise too_little(self.memory, least, "one tile of the kernel matrix")
 

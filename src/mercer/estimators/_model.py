@@ -20,7 +20,7 @@ from ..fitting.expansion import errors_of, scores_of
 from ..fitting.functions import SurveyOf, sampled_numbers
 from ..fitting.moments import ExtraColumn
 from ..fitting.task import MODEL_ROWS
-from ..kernels import Kernel, Linear, OnColumns, Scaled
+from ..kernels import Kernel, Linear, OnColumns, Precomputed, Scaled
 from ..kernels.base import on_host
 from ..kernels.function import Objects
 from ..preimage import Preimage, choose_preimage
@@ -52,6 +52,8 @@ DENSE_SHARE = 4
 FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
+# Largest inner products of directions, whose squares and sums are numbers.
+LONGEST_DIRECTION = 1e100
 NO_VARIANCE = (
     "The data have no variance in feature space, for example because all rows are equal. Every "
     "component is zero."
@@ -461,6 +463,10 @@ class KernelModel(Scores, TransformerMixin, Door):
         parts = frame, expansion.metric
         if max(float(abs(to_numpy(part)).max(initial=0.0)) for part in parts) > LARGEST_SUM:
             raise ModelFileError("directions or inner products that are far too large")
+        if float(abs(to_numpy(expansion.metric)[1:, 1:]).max(initial=0.0)) > LONGEST_DIRECTION:
+            raise ModelFileError("directions that are far from unit length")
+        if self._is_precomputed() != isinstance(self.kernel_, Precomputed):
+            raise ModelFileError("a kernel of another kind than its parameter")
         if basis.spans_data:
             U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
             facts["eigenvectors_"] = U.astype(self.eigenvalues_.dtype)

@@ -357,7 +357,7 @@ class HebbianKernelPCA(KernelModel):
             m = max(m, min(self.budget, m + n)) + self.block
         elif self.novelty is None:
             m += n
-        need, memory = 8 * (GRAM_COPIES * m**2 + (1 + q) * max(m, n)), self._make_engine().memory
+        need, memory = 8 * (GRAM_COPIES * m**2 + (1 + q) * max(m, n, q)), self._make_engine().memory
         if need > memory:
             what = (
                 f"the kernel between {m:,} points and {1 + q:,} directions, which partial_fit keeps"
