@@ -159,7 +159,7 @@ class Speeds:
 
     evaluate: float
     multiply: float = 2e-11
-    decompose: float = 5.5e-11
+    decompose: float = 5e-11
     read: float = 3.2e-10
 
     @classmethod
@@ -199,9 +199,9 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     size, vectors = size + room, vectors + room
     # A core reads a matrix of up to 36 MB from its cache, at four times the speed of memory.
     read = speeds.read * (0.25 if 8 * n * n < 36e6 else 1.0)
-    # Every vector is made orthogonal to all before it.
+    # Every vector is made orthogonal to all before it; small eigenproblems say when to end.
     count = LANCZOS_PRODUCTS + LANCZOS_EACH * r
-    each = PRODUCT_SECONDS + n * n * read + 3e-10 * n * count
+    each = PRODUCT_SECONDS + n * n * read + 3e-10 * n * count + 1.5e-9 * count**2
     # Of a matrix of lower rank single vectors find the other components by rounding alone.
     few, note = 4 * r < n and r <= (work.rank or n), "few components of few rows"
     if not few:
