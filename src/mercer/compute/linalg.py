@@ -19,7 +19,7 @@ from weakref import WeakSet
 import numpy as np
 from scipy import linalg
 from scipy.linalg.blas import dgemm, dgemv, dsymv
-from scipy.linalg.lapack import dsyevr, dsyevr_lwork
+from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork
 from threadpoolctl import ThreadpoolController
 
 from .arrays import Array, array_namespace, to_numpy
@@ -58,25 +58,30 @@ def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
     work for few rows.
     """
     n, diagonal = A.shape[0], A.diagonal().copy()
-    if r == n:
-        w, U = eigh(A)
-    elif n > FEW_ROWS:
-        w, U = few_eigh(A, r)
+    if n > (FEW_ROWS if r < n else LONG_ROWS):
+        w, U = few_eigh(A, r) if r < n else eigh(A)
+        return w[::-1], U[:, ::-1]
+    if r < n:
+        w, U, m, _, info = dsyevr(
+            A, range="I", il=n - r + 1, iu=n, lower=1, overwrite_a=1, **work_sizes(n, True)
+        )
+        w, U = w[:m], U[:, :m]
     else:
-        room = work_sizes(n)
-        w, U, m, _, info = dsyevr(A, range="I", il=n - r + 1, iu=n, lower=1, overwrite_a=1, **room)
-        if info or m < r:
-            # LAPACK fails on some of many equal eigenvalues; all pairs are found another way.
-            w, U = eigh(np.triu(A, 1).T + np.diag(diagonal))
-            m = n
-        w, U = w[m - r : m], U[:, m - r : m]
+        w, U, info = dsyevd(A, lower=1, overwrite_a=1, **work_sizes(n, False))
+    if r < n and (info or w.size < r):
+        # LAPACK fails on some of many equal eigenvalues; all pairs are found another way.
+        A = np.triu(A, 1)
+        w, U = leading_eigh(np.asfortranarray(A + A.T + np.diag(diagonal)), n)
+        return w[:r], U[:, :r]
+    if info:
+        raise linalg.LinAlgError(f"LAPACK found no eigenpairs of a {n} x {n} matrix (info={info}).")
     return w[::-1], U[:, ::-1]
 
 
 @cache
-def work_sizes(n: int) -> dict[str, int]:
+def work_sizes(n: int, few: bool) -> dict[str, int]:
     """Room that LAPACK works best in."""
-    work, integers, _ = dsyevr_lwork(n, lower=1)
+    work, integers, _ = (dsyevr_lwork if few else dsyevd_lwork)(n, lower=1)
     return {"lwork": int(work), "liwork": int(integers)}
 
 
@@ -261,6 +266,8 @@ def peak_signs(A: Array) -> np.ndarray:
     """
     if not A.shape[0]:
         return np.ones(A.shape[1])
+    if isinstance(A, np.ndarray):
+        return np.where(A[np.abs(A).argmax(axis=0), np.arange(A.shape[1])] < 0, -1.0, 1.0)
     xp = array_namespace(A)
     places = xp.argmax(xp.abs(A), axis=0)
     peaks = to_numpy(xp.take_along_axis(A, places[None, :], axis=0))[0]
