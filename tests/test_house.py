@@ -22,11 +22,11 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 28_770,
+    "lines of code": 27_900,
     "modules": 167,
-    "functions": 2_901,
+    "functions": 2_800,
     "modules with at most one importer": 40,
-    "getattr and hasattr": 61,
+    "getattr and hasattr": 58,
     "core files that name a relative": 0,
     "classes behind KernelPCA": 11,
     "members of Rows": 12,
